@@ -1,0 +1,16 @@
+//! Independent audit of settlement deduplication: is every settlement booked exactly once?
+//!
+//! `outcome <- guard, audit, client <- store <- ingest, judge, alert, simulate <- web <- app <-
+//! cli`. Nothing points back. What is absent:
+//!
+//! - `outcome`, `guard` and `audit` have no clock, task, database or JSON.
+//! - Nothing but `store` names sqlx; nothing but `web` names actix.
+//! - `simulate::truth` shares no code with `audit`.
+
+pub mod audit;
+pub mod clock;
+pub mod config;
+pub mod limits;
+pub mod outcome;
+pub mod store;
+pub mod vitals;

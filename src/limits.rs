@@ -1,0 +1,57 @@
+//! Every bound of the program, with its reason. What is not bounded here grows until it fails.
+
+/// Events of one request (wire.md).
+pub const BATCH_EVENTS_MAX: usize = 10_000;
+/// A body as sent (wire.md).
+pub const BODY_BYTES_MAX: usize = 10 << 20;
+/// A body inflated (wire.md): a gzip bomb stops here.
+pub const BODY_INFLATED_BYTES_MAX: usize = 64 << 20;
+/// One event (wire.md).
+pub const EVENT_BYTES_MAX: usize = 16 << 10;
+/// How long a body may take to arrive, in seconds (wire.md).
+pub const BODY_SECONDS_MAX: u64 = 30;
+/// How old an event may be (design.md, section 3).
+pub const EVENT_AGE_US_MAX: i64 = 14 * DAY_US;
+/// How far ahead of the collector's clock an event may be (wire.md).
+pub const EVENT_AHEAD_US_MAX: i64 = 10 * MINUTE_US;
+/// Errors told in one answer (wire.md).
+pub const ERRORS_TOLD_MAX: usize = 100;
+/// Ranges in the three sets of one boot; beyond, the lowest hole is lost (wire.md).
+pub const RANGES_OF_A_BOOT_MAX: usize = 4_096;
+/// Text kept of a refused event (design.md).
+pub const REFUSED_TEXT_BYTES_MAX: usize = 1 << 10;
+
+/// Events waiting for the writer: about 60 MB, two seconds of work at 50,000/s.
+pub const QUEUE_EVENTS_MAX: usize = 100_000;
+/// Events of one commit (design.md).
+pub const GROUP_EVENTS_MAX: usize = 20_000;
+/// Rows kept in `commits` (design.md).
+pub const COMMITS_KEPT: i64 = 1_000;
+/// How far the audit may be behind before ingest answers 429 (design.md).
+pub const AUDIT_LAG_US_MAX: i64 = 5 * SECOND_US;
+
+/// Rows of one page of a list.
+pub const LIST_ROWS_MAX: u32 = 1_000;
+/// Rows that one request reads of the log at most.
+pub const SCAN_ROWS_MAX: u32 = 10_000;
+
+/// Services that become labels (the issue of the metrics: 200); more become `other`.
+pub const LABEL_SERVICES_MAX: usize = 200;
+/// Envs that become labels; more become `other`.
+pub const LABEL_ENVS_MAX: usize = 10;
+
+/// Upper bounds of the latency buckets, in microseconds: from a look-up in memory to a time-out.
+pub const LATENCY_BUCKETS_US: [u64; 16] = [
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+    1_000_000, 5_000_000,
+];
+
+/// A second in microseconds.
+pub const SECOND_US: i64 = 1_000_000;
+/// A minute in microseconds.
+pub const MINUTE_US: i64 = 60 * SECOND_US;
+/// A day in microseconds.
+pub const DAY_US: i64 = 24 * 60 * MINUTE_US;
+
+const _: () = assert!(BATCH_EVENTS_MAX <= GROUP_EVENTS_MAX, "a request fits into one commit");
+const _: () = assert!(GROUP_EVENTS_MAX <= QUEUE_EVENTS_MAX, "a group can be full");

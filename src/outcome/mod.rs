@@ -1,0 +1,25 @@
+//! The vocabulary: what a settlement service says, and what the log keeps of it.
+//!
+//! Values here are checked once, where they come in (`ingest::decode`), and can't be wrong
+//! afterwards. The serde form of [`Event`] and [`Heartbeat`] is the wire form: the client sends
+//! it, the log keeps it, the API shows it. This module knows no clock, database or HTTP.
+
+mod event;
+mod hash;
+mod heartbeat;
+mod id;
+mod identity;
+mod money;
+mod record;
+mod signature;
+mod time;
+
+pub use event::{Effect, Event, GuardMode, Outcome, Reason, Window, WindowScope};
+pub use hash::KeyedHash;
+pub use heartbeat::{Heartbeat, SourceState};
+pub use id::{Id, IdError};
+pub use identity::{Boot, BootError, SourceName};
+pub use money::{Amounts, Net};
+pub use record::{Body, Closed, GivenUp, Position, Record, Refused, Silent};
+pub use signature::{Game, Signature};
+pub use time::{format_us, parse_us, rfc3339};

@@ -1,0 +1,99 @@
+//! The only place that knows sqlx. One file per table family; what differs between databases is
+//! in `dialect.rs`.
+//!
+//! One connection writes, and whoever wants to write waits for its turn in order: SQLite has one
+//! writer anyway, and its own way of waiting (sleep and try again) starves the judge under load.
+//! Readers have connections of their own.
+
+mod dialect;
+
+use std::path::Path;
+
+use sqlx::{SqliteConnection, SqlitePool};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::outcome::KeyedHash;
+
+/// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.
+const READERS: u32 = 4;
+
+/// The database.
+pub struct Store {
+    readers: SqlitePool,
+    writer: Mutex<SqliteConnection>,
+    hash: KeyedHash,
+    collector: i64,
+}
+
+/// What can go wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database said no or is away.
+    #[error("database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The tables could not be made or brought up to date.
+    #[error("database schema: {0}")]
+    Schema(#[from] sqlx::migrate::MigrateError),
+    /// A stored value can't be read back.
+    #[error("database: {table} holds a value that can't be read: {detail}")]
+    Unreadable {
+        /// Where.
+        table: &'static str,
+        /// What was wrong.
+        detail: String,
+    },
+    /// The URL names no database that is known.
+    #[error("database URL {0:?} is not known; use sqlite://PATH")]
+    Url(String),
+    /// The folder of the database file can't be made.
+    #[error("can't make the folder {path}: {source}")]
+    Folder {
+        /// Which folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Store {
+    /// Opens the database, makes it if it is not there, and brings its tables up to date.
+    pub async fn open(url: &str, collector: &str) -> Result<Self, StoreError> {
+        let path = url.strip_prefix("sqlite://").ok_or_else(|| StoreError::Url(url.into()))?;
+        make_folder_of(Path::new(path)).await?;
+        let mut writer = dialect::connect(path).await?;
+        dialect::migrate(&mut writer).await?;
+        let hash = dialect::hash_key(&mut writer).await?;
+        let collector = dialect::collector_id(&mut writer, collector).await?;
+        let readers = dialect::readers(path, READERS).await?;
+        Ok(Self { readers, writer: Mutex::new(writer), hash, collector })
+    }
+
+    /// The connections for reading.
+    pub(crate) fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// The connection for writing, when it is this caller's turn.
+    pub(crate) async fn writer(&self) -> MutexGuard<'_, SqliteConnection> {
+        self.writer.lock().await
+    }
+
+    /// The keyed hash of this database.
+    pub fn hash(&self) -> KeyedHash {
+        self.hash
+    }
+
+    /// The number of this collector.
+    pub fn collector(&self) -> i64 {
+        self.collector
+    }
+}
+
+async fn make_folder_of(path: &Path) -> Result<(), StoreError> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        None => Ok(()),
+        Some(folder) => tokio::fs::create_dir_all(folder)
+            .await
+            .map_err(|source| StoreError::Folder { path: folder.display().to_string(), source }),
+    }
+}

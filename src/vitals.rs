@@ -1,0 +1,115 @@
+//! What the running parts tell each other: how far the log is, how far the judge, whether the
+//! database answers. Numbers only; whoever waits, waits on a `watch` channel.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use tokio::sync::watch;
+
+/// No tick is wanted.
+const NEVER: i64 = i64::MAX;
+
+/// The signs of life of one collector.
+#[derive(Debug)]
+pub struct Vitals {
+    appended: watch::Sender<i64>,
+    findings: watch::Sender<i64>,
+    judged_n: AtomicI64,
+    audit_lag_us: AtomicI64,
+    tick_due_us: AtomicI64,
+    queue_events: AtomicU64,
+    database_away: AtomicBool,
+    closing: AtomicBool,
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        Self {
+            appended: watch::Sender::new(0),
+            findings: watch::Sender::new(0),
+            judged_n: AtomicI64::new(0),
+            audit_lag_us: AtomicI64::new(0),
+            tick_due_us: AtomicI64::new(NEVER),
+            queue_events: AtomicU64::new(0),
+            database_away: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Vitals {
+    /// The writer has put the log on disk up to here.
+    pub fn set_appended(&self, n: i64) {
+        self.appended.send_replace(n);
+    }
+
+    /// Follows the end of the log.
+    pub fn appended(&self) -> watch::Receiver<i64> {
+        self.appended.subscribe()
+    }
+
+    /// The judge has written findings up to this `change`.
+    pub fn set_findings(&self, change: i64) {
+        self.findings.send_replace(change);
+    }
+
+    /// Follows the changes of the findings.
+    pub fn findings(&self) -> watch::Receiver<i64> {
+        self.findings.subscribe()
+    }
+
+    /// The judge is done up to here, and was this far behind.
+    pub fn set_judged(&self, n: i64, lag_us: i64) {
+        self.judged_n.store(n, Ordering::Release);
+        self.audit_lag_us.store(lag_us, Ordering::Release);
+    }
+
+    /// The position up to which the judge has judged.
+    pub fn judged_n(&self) -> i64 {
+        self.judged_n.load(Ordering::Acquire)
+    }
+
+    /// How far the judge is behind, in microseconds of receipt.
+    pub fn audit_lag_us(&self) -> i64 {
+        self.audit_lag_us.load(Ordering::Acquire)
+    }
+
+    /// The judge waits for this moment of receipt; `None` if it waits for nothing.
+    pub fn set_tick_due(&self, at_us: Option<i64>) {
+        self.tick_due_us.store(at_us.unwrap_or(NEVER), Ordering::Release);
+    }
+
+    /// Whether the judge waits for a moment that is past: then the log needs a tick.
+    pub fn tick_due(&self, now_us: i64) -> bool {
+        self.tick_due_us.load(Ordering::Acquire) <= now_us
+    }
+
+    /// Events that wait for the writer.
+    pub fn set_queue_events(&self, events: u64) {
+        self.queue_events.store(events, Ordering::Release);
+    }
+
+    /// Events that wait for the writer.
+    pub fn queue_events(&self) -> u64 {
+        self.queue_events.load(Ordering::Acquire)
+    }
+
+    /// Whether the last write found no database.
+    pub fn set_database_away(&self, away: bool) {
+        self.database_away.store(away, Ordering::Release);
+    }
+
+    /// Whether the last write found no database.
+    pub fn database_away(&self) -> bool {
+        self.database_away.load(Ordering::Acquire)
+    }
+
+    /// The collector takes no more.
+    pub fn set_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Whether the collector takes no more.
+    pub fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}
