@@ -14,3 +14,4 @@ pub mod limits;
 pub mod outcome;
 pub mod store;
 pub mod vitals;
+pub mod web;

@@ -55,6 +55,8 @@ pub enum StoreError {
     },
 }
 
+const PING: &str = "SELECT 1";
+
 impl Store {
     /// Opens the database, makes it if it is not there, and brings its tables up to date.
     pub async fn open(url: &str, collector: &str) -> Result<Self, StoreError> {
@@ -76,6 +78,12 @@ impl Store {
     /// The connection for writing, when it is this caller's turn.
     pub(crate) async fn writer(&self) -> MutexGuard<'_, SqliteConnection> {
         self.writer.lock().await
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query(PING).execute(&self.readers).await?;
+        Ok(())
     }
 
     /// The keyed hash of this database.

@@ -1,0 +1,142 @@
+//! What goes wrong between a request and its answer, and who is told what.
+//!
+//! A [`Problem`] is what the outside may know: a status, a code for programs, and a sentence that
+//! says what is wrong, where, and what to do. [`ApiError`] shows it as JSON, [`PageError`] as a
+//! page like the others. What only the inside may know (the database's own words) goes to the
+//! log and never into an answer.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+
+use super::pages;
+use crate::store::StoreError;
+
+/// What the outside is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// For programs; never changes.
+    pub code: &'static str,
+    /// For people: what, where, what to do.
+    pub message: String,
+    /// When it may be worth another try, in seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Problem {
+    /// A problem with this status.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), retry_after_s: None }
+    }
+
+    /// The request is wrong.
+    pub fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// Not now.
+    pub fn busy(status: StatusCode, code: &'static str, message: &str, retry_after_s: u64) -> Self {
+        Self { retry_after_s: Some(retry_after_s), ..Self::new(status, code, message) }
+    }
+}
+
+/// A database that does not answer is overload or an outage, never a 500; a value that can't be
+/// read back is ours.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a request failed in the database");
+        match error {
+            StoreError::Database(_) => Self::busy(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "database_away",
+                "The database does not answer. Try again; if it goes on, see the collector's log.",
+                2,
+            ),
+            _ => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal",
+                "A stored value can't be read. The collector's log says which one.",
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// A problem of the API: `{"error":{"code","message"}}`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ApiError(pub Problem);
+
+/// A problem of a page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PageError(pub Problem);
+
+impl<T: Into<Problem>> From<T> for ApiError {
+    fn from(problem: T) -> Self {
+        Self(problem.into())
+    }
+}
+
+impl<T: Into<Problem>> From<T> for PageError {
+    fn from(problem: T) -> Self {
+        Self(problem.into())
+    }
+}
+
+/// The body of every error of the API.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub error: ErrorText,
+}
+
+/// What went wrong.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct ErrorText {
+    /// For programs; never changes.
+    pub code: String,
+    /// For people: what, where, what to do.
+    pub message: String,
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.0.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let Problem { code, message, .. } = self.0.clone();
+        start(&self.0).json(ErrorBody { error: ErrorText { code: code.into(), message } })
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.0.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        start(&self.0).content_type(pages::HTML).body(pages::error::render(&self.0))
+    }
+}
+
+fn start(problem: &Problem) -> actix_web::HttpResponseBuilder {
+    let mut response = HttpResponse::build(problem.status);
+    if let Some(seconds) = problem.retry_after_s {
+        response.insert_header((header::RETRY_AFTER, seconds.to_string()));
+    }
+    response
+}

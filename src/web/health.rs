@@ -1,0 +1,69 @@
+//! Is the process alive, and can it do its work?
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+
+use super::AppState;
+use crate::limits;
+
+/// Whether the collector does its work.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Ready {
+    /// Whether outcomes are taken and audited.
+    pub ready: bool,
+    /// Why not, each with a code and a sentence; empty when ready.
+    pub reasons: Vec<ReadyReason>,
+    /// How far the audit is behind the log, in microseconds.
+    pub audit_lag_us: i64,
+}
+
+/// One reason not to be ready.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ReadyReason {
+    /// `closing`, `database_away` or `audit_behind`.
+    pub code: &'static str,
+    /// In words.
+    pub message: &'static str,
+}
+
+/// The process answers.
+#[utoipa::path(get, path = "/-/healthy", tag = "health", responses((status = 200, description = "The process answers", body = String, content_type = "text/plain")))]
+pub(super) async fn healthy() -> &'static str {
+    "healthy\n"
+}
+
+/// The process does its work: outcomes are taken and audited.
+#[utoipa::path(get, path = "/-/ready", tag = "health", responses(
+    (status = 200, description = "Outcomes are taken and audited", body = Ready),
+    (status = 503, description = "They are not; the reasons say why", body = Ready),
+))]
+pub(super) async fn ready(state: web::Data<AppState>) -> HttpResponse {
+    let answer = state_of(&state).await;
+    if answer.ready {
+        HttpResponse::Ok().json(answer)
+    } else {
+        HttpResponse::ServiceUnavailable().insert_header(("Retry-After", "2")).json(answer)
+    }
+}
+
+async fn state_of(state: &AppState) -> Ready {
+    let vitals = &state.vitals;
+    let audit_lag_us = vitals.audit_lag_us();
+    let mut reasons = Vec::new();
+    if vitals.closing() {
+        reasons.push(ReadyReason { code: "closing", message: "The collector is shutting down." });
+    }
+    if vitals.database_away() || state.store.ping().await.is_err() {
+        reasons.push(ReadyReason {
+            code: "database_away",
+            message: "The database does not answer; see the collector's log.",
+        });
+    }
+    if audit_lag_us > limits::AUDIT_LAG_US_MAX {
+        reasons.push(ReadyReason {
+            code: "audit_behind",
+            message: "The audit is over 5 s behind; outcomes are refused until it has caught up.",
+        });
+    }
+    Ready { ready: reasons.is_empty(), reasons, audit_lag_us }
+}
