@@ -7,7 +7,9 @@
 //! - Nothing but `store` names sqlx; nothing but `web` names actix.
 //! - `simulate::truth` shares no code with `audit`.
 
+pub mod app;
 pub mod audit;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod limits;

@@ -46,6 +46,11 @@ pub const LATENCY_BUCKETS_US: [u64; 16] = [
     1_000_000, 5_000_000,
 ];
 
+/// The longest time that `[audit]` takes: signatures are kept for 90 days.
+pub const AUDIT_SETTING_US_MAX: i64 = 90 * DAY_US;
+/// Games that are remembered of a player (design.md): more can't be live.
+pub const LIVE_GAMES_MAX: u32 = 3;
+
 /// A second in microseconds.
 pub const SECOND_US: i64 = 1_000_000;
 /// A minute in microseconds.

@@ -1,3 +1,5 @@
 //! The command line: `cli` has the commands.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    dedupwatch::cli::main()
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool};
 
@@ -50,7 +50,19 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Sto
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
-    Ok(Migrator::with_migrations(migrations.to_vec()).run_direct(None, connection, false).await?)
+    let migrator = Migrator::with_migrations(migrations.to_vec());
+    migrator.run_direct(None, connection, false).await.map_err(|why| match why {
+        MigrateError::VersionMissing(version) => StoreError::Newer(version),
+        why => StoreError::Schema(why),
+    })
+}
+
+const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
+/// Moves the write-ahead log into the database file, which is then whole by itself.
+pub(super) async fn checkpoint(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    sqlx::query(CHECKPOINT).execute(connection).await?;
+    Ok(())
 }
 
 const HASH_KEY_MAKE: &str = "INSERT INTO meta (name, value) VALUES ('hash_key', \

@@ -6,12 +6,14 @@
 //! Readers have connections of their own.
 
 mod dialect;
+mod lock;
 
 use std::path::Path;
 
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, MutexGuard};
 
+pub use self::lock::DatabaseLock;
 use crate::outcome::KeyedHash;
 
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.
@@ -45,8 +47,14 @@ pub enum StoreError {
     /// The URL names no database that is known.
     #[error("database URL {0:?} is not known; use sqlite://PATH")]
     Url(String),
-    /// The folder of the database file can't be made.
-    #[error("can't make the folder {path}: {source}")]
+    /// Another process has the database.
+    #[error("another dedupwatch uses it; stop that one first, or choose another with --database")]
+    InUse,
+    /// A later version of the program made its tables.
+    #[error("its tables are of a later version of dedupwatch (migration {0}); start that version")]
+    Newer(i64),
+    /// The folder of the database file can't be made or written to.
+    #[error("can't write to {path}: {source}; check the path and who owns it")]
     Folder {
         /// Which folder.
         path: String,
@@ -60,7 +68,7 @@ const PING: &str = "SELECT 1";
 impl Store {
     /// Opens the database, makes it if it is not there, and brings its tables up to date.
     pub async fn open(url: &str, collector: &str) -> Result<Self, StoreError> {
-        let path = url.strip_prefix("sqlite://").ok_or_else(|| StoreError::Url(url.into()))?;
+        let path = path_of(url)?;
         make_folder_of(Path::new(path)).await?;
         let mut writer = dialect::connect(path).await?;
         dialect::migrate(&mut writer).await?;
@@ -86,6 +94,12 @@ impl Store {
         Ok(())
     }
 
+    /// Ends reading, brings the write-ahead log into the database file and lets go of it.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.readers.close().await;
+        dialect::checkpoint(&mut *self.writer().await).await
+    }
+
     /// The keyed hash of this database.
     pub fn hash(&self) -> KeyedHash {
         self.hash
@@ -95,6 +109,11 @@ impl Store {
     pub fn collector(&self) -> i64 {
         self.collector
     }
+}
+
+/// The file that a URL names.
+fn path_of(url: &str) -> Result<&str, StoreError> {
+    url.strip_prefix("sqlite://").ok_or_else(|| StoreError::Url(url.into()))
 }
 
 async fn make_folder_of(path: &Path) -> Result<(), StoreError> {

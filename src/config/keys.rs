@@ -1,0 +1,282 @@
+//! Every key of the configuration, once: name, meaning, how it is read, checked and shown.
+//!
+//! A key `audit.warmup` is `warmup` under `[audit]` in the file and `DEDUPWATCH_AUDIT_WARMUP` in
+//! the environment. All values come in as text, so that each layer is read by the same code.
+
+use std::time::Duration;
+
+use super::{Config, LogFormat, Webhook};
+use crate::limits;
+use crate::outcome::Id;
+
+/// One key.
+pub struct Key {
+    /// Its full name: `listen`, `audit.warmup`.
+    pub name: &'static str,
+    /// What it is for, in a line.
+    pub about: &'static str,
+    /// Whether its value is never shown.
+    pub secret: bool,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), Fault>,
+    pub(super) get: fn(&Config) -> String,
+}
+
+/// What is wrong with a value, and what to write instead.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) problem: String,
+    pub(super) remedy: &'static str,
+}
+
+impl Key {
+    /// Its name in the environment.
+    pub fn variable(&self) -> String {
+        format!("DEDUPWATCH_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// The value in force; of a secret only whether there is one.
+    pub fn shown(&self, config: &Config) -> String {
+        match (self.get)(config) {
+            value if self.secret && !value.is_empty() => "<hidden>".into(),
+            value => value,
+        }
+    }
+}
+
+/// All keys, in the order in which they are shown.
+pub const KEYS: [Key; 15] = [
+    Key {
+        name: "listen",
+        about: "address and port of the server",
+        secret: false,
+        set: |config, text| address(text).map(|value| config.listen = value),
+        get: |config| config.listen.to_string(),
+    },
+    Key {
+        name: "insecure_listen",
+        about: "allow an address that other machines can reach",
+        secret: false,
+        set: |config, text| truth(text).map(|value| config.insecure_listen = value),
+        get: |config| config.insecure_listen.to_string(),
+    },
+    Key {
+        name: "database",
+        about: "where everything is kept: sqlite://PATH",
+        secret: false,
+        set: |config, text| database(text).map(|value| config.database = value),
+        get: |config| config.database.clone(),
+    },
+    Key {
+        name: "collector",
+        about: "name of this collector's part of the log",
+        secret: false,
+        set: |config, text| name(text).map(|value| config.collector = value),
+        get: |config| config.collector.clone(),
+    },
+    Key {
+        name: "external_url",
+        about: "how people reach the pages, for links; else the address listened on",
+        secret: false,
+        set: |config, text| web_url(text).map(|value| config.external_url = value),
+        get: |config| config.external_url.clone(),
+    },
+    Key {
+        name: "log.filter",
+        about: "what is logged, such as info or warn,dedupwatch=debug",
+        secret: false,
+        set: |config, text| filter(text).map(|value| config.log_filter = value),
+        get: |config| config.log_filter.clone(),
+    },
+    Key {
+        name: "log.format",
+        about: "text or json",
+        secret: false,
+        set: |config, text| log_format(text).map(|value| config.log_format = value),
+        get: |config| match config.log_format {
+            LogFormat::Text => "text".into(),
+            LogFormat::Json => "json".into(),
+        },
+    },
+    Key {
+        name: "audit.eviction_grace",
+        about: "how long a live eviction waits for the acceptance that pushed it out",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.eviction_grace_us = value),
+        get: |config| shown_duration(config.audit.eviction_grace_us),
+    },
+    Key {
+        name: "audit.block_grace",
+        about: "how long a block waits for the acceptance that makes it right",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.block_grace_us = value),
+        get: |config| shown_duration(config.audit.block_grace_us),
+    },
+    Key {
+        name: "audit.gap_grace",
+        about: "how long a missing number is waited for",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.gap_grace_us = value),
+        get: |config| shown_duration(config.audit.gap_grace_us),
+    },
+    Key {
+        name: "audit.warmup",
+        about: "how long a new ledger is blind, since its guards may remember more",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.warmup_us = value),
+        get: |config| shown_duration(config.audit.warmup_us),
+    },
+    Key {
+        name: "audit.horizon",
+        about: "how long a message can come back: queue retention, redrives by hand",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.horizon_us = value),
+        get: |config| shown_duration(config.audit.horizon_us),
+    },
+    Key {
+        name: "audit.live_games",
+        about: "how many of a player's newest games are live",
+        secret: false,
+        set: |config, text| games(text).map(|value| config.audit.live_games = value),
+        get: |config| config.audit.live_games.to_string(),
+    },
+    Key {
+        name: "audit.live_for",
+        about: "how long an opaque key is live after its acceptance",
+        secret: false,
+        set: |config, text| duration_us(text).map(|value| config.audit.live_for_us = value),
+        get: |config| shown_duration(config.audit.live_for_us),
+    },
+    Key {
+        name: "webhook.url",
+        about: "where notifications are posted; none without it",
+        secret: true,
+        set: |config, text| {
+            let url = http_url(text).map_err(|why| Fault {
+                // Never the text itself: it may hold a token.
+                problem: format!("is not a URL that can be posted to: {why}"),
+                remedy: "write https://HOST/PATH, or leave it out",
+            })?;
+            config.webhook = Some(Webhook { url: url.into() });
+            Ok(())
+        },
+        get: |config| {
+            config.webhook.as_ref().map(|webhook| webhook.url.clone()).unwrap_or_default()
+        },
+    },
+];
+
+fn address(text: &str) -> Result<std::net::SocketAddr, Fault> {
+    text.parse().map_err(|_| Fault {
+        problem: format!("{text:?} is not an address with a port"),
+        remedy: "write IP:PORT, such as 127.0.0.1:9736 or [::1]:9736",
+    })
+}
+
+fn truth(text: &str) -> Result<bool, Fault> {
+    text.parse().map_err(|_| Fault {
+        problem: format!("{text:?} is neither true nor false"),
+        remedy: "write true or false",
+    })
+}
+
+fn database(text: &str) -> Result<String, Fault> {
+    const REMEDY: &str = "write sqlite://PATH, such as sqlite://data/dedupwatch.db";
+    // A password may stand between the scheme and the host, so only the scheme is told.
+    let scheme = text.split("://").next().unwrap_or_default();
+    match text.strip_prefix("sqlite://") {
+        None if text.contains("://") => Err(Fault {
+            problem: format!("{scheme:?} is not a database known here"),
+            remedy: REMEDY,
+        }),
+        None => Err(Fault { problem: "it is not a URL".into(), remedy: REMEDY }),
+        Some("" | ":memory:") => Err(Fault {
+            problem: "it names no file, and what was acknowledged has to outlive the program"
+                .into(),
+            remedy: REMEDY,
+        }),
+        Some(path) if path.ends_with('/') => {
+            Err(Fault { problem: format!("{path:?} is a folder"), remedy: REMEDY })
+        }
+        Some(_) => Ok(text.into()),
+    }
+}
+
+fn name(text: &str) -> Result<String, Fault> {
+    match Id::parse(text) {
+        Ok(_) => Ok(text.into()),
+        Err(_) => Err(Fault {
+            problem: "it is empty, over 256 bytes, or has control characters".into(),
+            remedy: "write a short name, such as collector-1",
+        }),
+    }
+}
+
+fn http_url(text: &str) -> Result<url::Url, String> {
+    let url = url::Url::parse(text).map_err(|why| why.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("the scheme is {other:?}, not http or https")),
+    }
+}
+
+/// Without the slash at its end: paths are put behind it.
+fn web_url(text: &str) -> Result<String, Fault> {
+    const REMEDY: &str = "write http://HOST:PORT or https://HOST, without a query";
+    let url = http_url(text).map_err(|why| Fault {
+        problem: format!("{text:?} is not usable: {why}"),
+        remedy: REMEDY,
+    })?;
+    if url.query().is_some() || url.fragment().is_some() {
+        let problem = format!("{text:?} goes on after the path");
+        return Err(Fault { problem, remedy: REMEDY });
+    }
+    Ok(url.as_str().trim_end_matches('/').into())
+}
+
+fn filter(text: &str) -> Result<String, Fault> {
+    match text.parse::<tracing_subscriber::EnvFilter>() {
+        Ok(_) => Ok(text.into()),
+        Err(why) => Err(Fault {
+            problem: format!("{text:?} is not a filter: {why}"),
+            remedy: "write a level (error, warn, info, debug, trace) or target=level, by commas",
+        }),
+    }
+}
+
+fn log_format(text: &str) -> Result<LogFormat, Fault> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(Fault {
+            problem: format!("{text:?} is not a format"),
+            remedy: "write text or json",
+        }),
+    }
+}
+
+fn duration_us(text: &str) -> Result<i64, Fault> {
+    let duration = humantime::parse_duration(text).map_err(|why| Fault {
+        problem: format!("{text:?} is not a duration: {why}"),
+        remedy: "write a number and its unit, such as 2s, 30m or 24h; 0s is allowed",
+    })?;
+    i64::try_from(duration.as_micros())
+        .ok()
+        .filter(|us| *us <= limits::AUDIT_SETTING_US_MAX)
+        .ok_or_else(|| Fault {
+            problem: format!("{text:?} is longer than signatures are kept"),
+            remedy: "write 90days at most",
+        })
+}
+
+fn shown_duration(us: i64) -> String {
+    let duration = Duration::from_micros(us.unsigned_abs());
+    humantime::format_duration(duration).to_string()
+}
+
+fn games(text: &str) -> Result<u32, Fault> {
+    let games = text.parse().ok().filter(|games| (1..=limits::LIVE_GAMES_MAX).contains(games));
+    games.ok_or_else(|| Fault {
+        problem: format!("{text:?} is not a number of games that are remembered"),
+        remedy: "write 1, 2 or 3",
+    })
+}

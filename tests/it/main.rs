@@ -1,0 +1,6 @@
+//! The program from outside: one binary for all integration tests, so that it links once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(unreachable_pub, reason = "a test binary has nobody to reach it")]
+
+mod app;
+mod support;
