@@ -12,6 +12,7 @@ pub mod audit;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod guard;
 pub mod limits;
 pub mod outcome;
 pub mod store;
