@@ -13,6 +13,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod guard;
+pub mod ingest;
 pub mod limits;
 pub mod outcome;
 pub mod store;

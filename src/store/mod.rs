@@ -7,6 +7,7 @@
 
 mod dialect;
 mod lock;
+pub mod log;
 
 use std::path::Path;
 

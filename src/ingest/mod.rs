@@ -1,0 +1,40 @@
+//! The way in: decode -> queue -> append -> ack.
+//!
+//! [`Ingest`] is the handle that handlers hold. Behind it stands one writer task that owns what
+//! is known of every source (which numbers of which run have come) and puts whatever queued
+//! while the last commit ran onto the disk as one group. An answer is given only after that
+//! commit. There is no lock: what the writer owns, only the writer touches.
+
+mod answer;
+mod queue;
+mod writer;
+
+use std::sync::Arc;
+
+pub use self::answer::{Answer, Busy, EventError};
+pub use self::queue::Ingest;
+use crate::clock::Clock;
+use crate::outcome::Refused;
+use crate::store::Store;
+use crate::vitals::Vitals;
+
+/// What ingest works with.
+pub struct Parts {
+    /// Where the log is kept.
+    pub store: Arc<Store>,
+    /// Tells the others how far the log is.
+    pub vitals: Arc<Vitals>,
+    /// The time of receipt.
+    pub clock: Clock,
+    /// How long a missing number is waited for (`[audit] gap_grace`).
+    pub gap_grace_us: i64,
+}
+
+/// An event or heartbeat that was not taken, and what tells it from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the log keeps of it.
+    pub refused: Refused,
+    /// Keyed hash of its whole text: its identity where it names none that can be read.
+    pub content: [u8; 16],
+}
