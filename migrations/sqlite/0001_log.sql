@@ -93,6 +93,9 @@ CREATE TABLE rollups (
     PRIMARY KEY (service, env, minute, outcome)
 ) WITHOUT ROWID;
 
+-- For the pages, which ask for a span of time over all services.
+CREATE INDEX rollups_by_minute ON rollups (minute);
+
 -- Latencies by minute of occurrence: metric is 'check' or 'response', buckets a JSON array of
 -- counts in the order of `limits::LATENCY_BUCKETS_US`, the last one without an upper bound.
 CREATE TABLE latencies (

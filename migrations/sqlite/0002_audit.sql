@@ -64,6 +64,7 @@ CREATE TABLE findings (
 ) WITHOUT ROWID;
 
 CREATE INDEX findings_by_time ON findings (last_us, id);
+CREATE INDEX findings_open ON findings (severity, last_us, id) WHERE state <> 'closed';
 CREATE INDEX findings_by_change ON findings (change);
 CREATE INDEX findings_by_player ON findings (ledger, player) WHERE player IS NOT NULL;
 

@@ -5,16 +5,26 @@
 //! writer anyway, and its own way of waiting (sleep and try again) starves the judge under load.
 //! Readers have connections of their own.
 
+mod alerts_read;
 mod dialect;
+mod findings_read;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod lock;
 pub mod log;
+mod rollups_read;
+mod sources_read;
 
 use std::path::Path;
 
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, MutexGuard};
 
+pub use self::alerts_read::{AlertRow, NotificationRow};
+pub use self::findings_read::{FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum};
 pub use self::lock::DatabaseLock;
+pub use self::rollups_read::{MinuteCount, ServiceCount};
+pub use self::sources_read::{BootRow, SourceCount, SourceRow, size_of};
 use crate::outcome::KeyedHash;
 
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.

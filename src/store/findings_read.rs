@@ -1,0 +1,371 @@
+//! Findings as the API and the pages read them.
+//!
+//! Newest first, by keyset (`last_us`, `id`): page 1,000 costs what page 1 costs. A filter that
+//! matches little would make the database walk the whole table, so one request looks at a bounded
+//! number of rows and says how far it got.
+
+use sqlx::{Row, sqlite::SqliteRow};
+
+use super::{Store, StoreError};
+use crate::audit::Finding;
+use crate::limits;
+use crate::outcome::Amounts;
+
+/// A finding as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingRow {
+    /// The verdict.
+    pub finding: Finding,
+    /// When the judge first wrote it.
+    pub opened_us: i64,
+    /// When it last gained a confirmed occurrence.
+    pub gained_us: Option<i64>,
+}
+
+/// Which findings; what is `None` is not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FindingFilter {
+    /// Which rule.
+    pub kind: Option<String>,
+    /// Which service.
+    pub service: Option<String>,
+    /// Which env.
+    pub env: Option<String>,
+    /// Which book.
+    pub ledger: Option<String>,
+    /// Whose money.
+    pub player: Option<String>,
+    /// How sure.
+    pub state: Option<String>,
+    /// How bad.
+    pub severity: Option<String>,
+    /// With an occurrence at or after this moment.
+    pub from_us: Option<i64>,
+    /// With an occurrence at or before this moment.
+    pub to_us: Option<i64>,
+}
+
+/// The place of a finding in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingKey {
+    /// Its newest occurrence.
+    pub last_us: i64,
+    /// Its id.
+    pub id: String,
+}
+
+/// A part of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingPage {
+    /// What matched.
+    pub rows: Vec<FindingRow>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<FindingKey>,
+}
+
+/// Sums over the confirmed and open findings of one kind, service, env and ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingSum {
+    /// Which rule.
+    pub kind: String,
+    /// Which service.
+    pub service: String,
+    /// Which env.
+    pub env: String,
+    /// Which book; empty where the kind has none.
+    pub ledger: String,
+    /// Rows that were ever confirmed.
+    pub confirmed_ever: i64,
+    /// Rows that are confirmed now.
+    pub open_confirmed: i64,
+    /// Rows that are suspected now.
+    pub open_suspected: i64,
+    /// What the confirmed and open ones come to.
+    pub amounts: Amounts,
+}
+
+const LIST: &str = "SELECT body, opened_us, gained_us FROM \
+     (SELECT * FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
+      ORDER BY last_us DESC, id DESC LIMIT $4) \
+     WHERE ($5 IS NULL OR kind = $5) AND ($6 IS NULL OR service = $6) \
+     AND ($7 IS NULL OR env = $7) AND ($8 IS NULL OR ledger = $8) \
+     AND ($9 IS NULL OR player = $9) AND ($10 IS NULL OR state = $10) \
+     AND ($11 IS NULL OR severity = $11) AND ($12 IS NULL OR first_us <= $12) \
+     ORDER BY last_us DESC, id DESC LIMIT $13";
+
+/// Above every id: ids are lower-case hexadecimal.
+const ABOVE_EVERY_ID: &str = "~";
+
+impl Store {
+    /// Findings that match, newest first, from `after` on; looks at `limits::SCAN_ROWS_MAX` rows
+    /// at most.
+    pub async fn findings(
+        &self,
+        filter: &FindingFilter,
+        after: Option<&FindingKey>,
+        limit: u32,
+    ) -> Result<FindingPage, StoreError> {
+        let (last_us, id) = match after {
+            Some(key) => (key.last_us, key.id.as_str()),
+            None => (i64::MAX, ABOVE_EVERY_ID),
+        };
+        let from_us = filter.from_us.unwrap_or(i64::MIN);
+        let rows = sqlx::query(LIST)
+            .bind(last_us)
+            .bind(id)
+            .bind(from_us)
+            .bind(limits::SCAN_ROWS_MAX)
+            .bind(&filter.kind)
+            .bind(&filter.service)
+            .bind(&filter.env)
+            .bind(&filter.ledger)
+            .bind(&filter.player)
+            .bind(&filter.state)
+            .bind(&filter.severity)
+            .bind(filter.to_us)
+            .bind(limit.min(limits::LIST_ROWS_MAX))
+            .fetch_all(self.readers())
+            .await?;
+        let rows = rows.iter().map(read_row).collect::<Result<Vec<_>, _>>()?;
+        let full = rows.len() >= limit as usize;
+        let next = match rows.last() {
+            Some(row) if full => Some(key_of(&row.finding)),
+            _ => self.end_of_scan(last_us, id, from_us).await?,
+        };
+        Ok(FindingPage { rows, next })
+    }
+}
+
+fn key_of(finding: &Finding) -> FindingKey {
+    FindingKey { last_us: finding.last_us, id: finding.id.clone() }
+}
+
+const END_OF_SCAN: &str = "SELECT last_us, id, count(*) OVER () FROM \
+     (SELECT last_us, id FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
+      ORDER BY last_us DESC, id DESC LIMIT $4) ORDER BY last_us, id LIMIT 1";
+
+impl Store {
+    /// Where the scan of [`LIST`] had to stop; `None` if it saw all.
+    async fn end_of_scan(
+        &self,
+        last_us: i64,
+        id: &str,
+        from_us: i64,
+    ) -> Result<Option<FindingKey>, StoreError> {
+        let row: Option<(i64, String, i64)> = sqlx::query_as(END_OF_SCAN)
+            .bind(last_us)
+            .bind(id)
+            .bind(from_us)
+            .bind(limits::SCAN_ROWS_MAX)
+            .fetch_optional(self.readers())
+            .await?;
+        Ok(row
+            .filter(|(_, _, seen)| *seen >= i64::from(limits::SCAN_ROWS_MAX))
+            .map(|(last_us, id, _)| FindingKey { last_us, id }))
+    }
+}
+
+const ONE: &str = "SELECT body, opened_us, gained_us FROM findings WHERE id = $1";
+
+impl Store {
+    /// One finding.
+    pub async fn finding(&self, id: &str) -> Result<Option<FindingRow>, StoreError> {
+        let row = sqlx::query(ONE).bind(id).fetch_optional(self.readers()).await?;
+        row.as_ref().map(read_row).transpose()
+    }
+}
+
+const OPEN: &str = "SELECT body, opened_us, gained_us FROM findings \
+     WHERE state <> 'closed' AND severity = $1 \
+     AND ($2 IS NULL OR service = $2) ORDER BY last_us DESC, id DESC LIMIT $3";
+
+impl Store {
+    /// Open findings of one severity, newest first, of one service if it is given.
+    pub async fn open_findings(
+        &self,
+        severity: &str,
+        service: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<FindingRow>, StoreError> {
+        let rows = sqlx::query(OPEN)
+            .bind(severity)
+            .bind(service)
+            .bind(limit.min(limits::LIST_ROWS_MAX))
+            .fetch_all(self.readers())
+            .await?;
+        rows.iter().map(read_row).collect()
+    }
+}
+
+const OF_PLAYER: &str = "SELECT body, opened_us, gained_us FROM findings \
+     WHERE ledger = $1 AND player = $2 ORDER BY last_us DESC, id DESC LIMIT $3";
+
+impl Store {
+    /// The newest findings about one player of one ledger.
+    pub async fn findings_of_player(
+        &self,
+        ledger: &str,
+        player: &str,
+        limit: u32,
+    ) -> Result<Vec<FindingRow>, StoreError> {
+        let rows = sqlx::query(OF_PLAYER)
+            .bind(ledger)
+            .bind(player)
+            .bind(limit.min(limits::LIST_ROWS_MAX))
+            .fetch_all(self.readers())
+            .await?;
+        rows.iter().map(read_row).collect()
+    }
+}
+
+const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
+     open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums \
+     WHERE ($1 IS NULL OR service = $1) ORDER BY ledger, service, env, kind LIMIT $2";
+
+impl Store {
+    /// The sums of all findings, of one service if it is given.
+    pub async fn finding_sums(&self, service: Option<&str>) -> Result<Vec<FindingSum>, StoreError> {
+        let rows = sqlx::query(SUMS)
+            .bind(service)
+            .bind(limits::SCAN_ROWS_MAX)
+            .fetch_all(self.readers())
+            .await?;
+        rows.iter().map(read_sum).collect()
+    }
+}
+
+fn read_row(row: &SqliteRow) -> Result<FindingRow, StoreError> {
+    let body: &str = row.try_get(0)?;
+    let finding = serde_json::from_str(body)
+        .map_err(|error| StoreError::Unreadable { table: "findings", detail: error.to_string() })?;
+    Ok(FindingRow { finding, opened_us: row.try_get(1)?, gained_us: row.try_get(2)? })
+}
+
+fn read_sum(row: &SqliteRow) -> Result<FindingSum, StoreError> {
+    Ok(FindingSum {
+        kind: row.try_get(0)?,
+        service: row.try_get(1)?,
+        env: row.try_get(2)?,
+        ledger: row.try_get(3)?,
+        confirmed_ever: row.try_get(4)?,
+        open_confirmed: row.try_get(5)?,
+        open_suspected: row.try_get(6)?,
+        amounts: Amounts {
+            overpaid: amount(row, 7)?,
+            overcharged: amount(row, 8)?,
+            underpaid: amount(row, 9)?,
+            undercharged: amount(row, 10)?,
+            exposure: amount(row, 11)?,
+        },
+    })
+}
+
+fn amount(row: &SqliteRow, column: usize) -> Result<i128, StoreError> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|_| StoreError::Unreadable {
+        table: "finding_sums",
+        detail: format!("{text:?} is no amount"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{Kind, Severity, State};
+    use crate::store::fixtures::{self, Fixture};
+
+    async fn ids(store: &Store, filter: &FindingFilter) -> Vec<String> {
+        let page = store.findings(filter, None, 100).await.unwrap();
+        page.rows.into_iter().map(|row| row.finding.id).collect()
+    }
+
+    #[tokio::test]
+    async fn lists_newest_first_and_goes_on_by_key() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        for n in 1..=5_i64 {
+            let mut finding = fixtures::leak(&format!("{n:032x}"), 100);
+            // Two of one moment: the id tells them apart.
+            finding.last_us = if n < 3 { 7 } else { n * 10 };
+            fixtures::insert_finding(&store, &finding).await;
+        }
+        let mut after = None;
+        let mut seen = Vec::new();
+        loop {
+            let filter = FindingFilter::default();
+            let page = store.findings(&filter, after.as_ref(), 2).await.unwrap();
+            seen.extend(page.rows.into_iter().map(|row| row.finding.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, [5, 4, 3, 2, 1].map(|n| format!("{n:032x}")));
+    }
+
+    #[tokio::test]
+    async fn each_filter_filters() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let one = fixtures::leak("01", 100);
+        let mut other = fixtures::leak("02", 100);
+        other.kind = Kind::FalseBlock;
+        other.service = "other".into();
+        other.env = "stage".into();
+        other.ledger = Some("gold".into());
+        other.player = Some(crate::outcome::Id::parse("p-2").unwrap());
+        other.state = State::Closed;
+        other.severity = Severity::Warning;
+        other.first_us = one.last_us + 10;
+        other.last_us = one.last_us + 20;
+        fixtures::insert_finding(&store, &one).await;
+        fixtures::insert_finding(&store, &other).await;
+        let all = FindingFilter::default;
+        let text = |text: &str| Some(text.to_owned());
+        for filter in [
+            FindingFilter { kind: text("false_block"), ..all() },
+            FindingFilter { service: text("other"), ..all() },
+            FindingFilter { env: text("stage"), ..all() },
+            FindingFilter { ledger: text("gold"), ..all() },
+            FindingFilter { player: text("p-2"), ..all() },
+            FindingFilter { state: text("closed"), ..all() },
+            FindingFilter { severity: text("warning"), ..all() },
+            FindingFilter { from_us: Some(one.last_us + 1), ..all() },
+        ] {
+            assert_eq!(ids(&store, &filter).await, ["02"], "{filter:?}");
+        }
+        let until = FindingFilter { to_us: Some(one.last_us + 9), ..all() };
+        assert_eq!(ids(&store, &until).await, ["01"]);
+        let none = FindingFilter { kind: text("false_block"), state: text("open"), ..all() };
+        assert_eq!(ids(&store, &none).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn finds_one_by_id_open_ones_and_those_of_a_player() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let one = fixtures::leak("01", 100);
+        let closed = Finding { id: "02".into(), state: State::Closed, ..one.clone() };
+        let minor = Finding { id: "03".into(), severity: Severity::Info, ..one.clone() };
+        for finding in [&one, &closed, &minor] {
+            fixtures::insert_finding(&store, finding).await;
+        }
+        assert_eq!(store.finding("01").await.unwrap().unwrap().finding, one);
+        assert_eq!(store.finding("zz").await.unwrap(), None);
+        let open = store.open_findings("critical", None, 10).await.unwrap();
+        assert_eq!(open.iter().map(|row| &row.finding.id).collect::<Vec<_>>(), ["01"]);
+        assert_eq!(store.open_findings("critical", Some("nobody"), 10).await.unwrap(), []);
+        let of_player = store.findings_of_player("chips", "p-1001", 10).await.unwrap();
+        assert_eq!(of_player.len(), 3);
+        assert_eq!(store.findings_of_player("gold", "p-1001", 10).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn sums_beyond_64_bits_come_back_exact() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let big = i128::from(i64::MAX) * 3;
+        fixtures::insert_sum(&store, "duplicate_leak", "settle", "chips", big).await;
+        let sums = store.finding_sums(Some("settle")).await.unwrap();
+        assert_eq!(sums.len(), 1);
+        assert_eq!(sums[0].amounts.overpaid, big);
+        assert_eq!(store.finding_sums(Some("nobody")).await.unwrap(), []);
+        assert_eq!(store.finding_sums(None).await.unwrap(), sums);
+    }
+}

@@ -1,0 +1,141 @@
+//! Rows for the contract tests of the statements: a real database file in a folder of its own.
+
+use super::Store;
+use crate::audit::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
+use crate::outcome::{
+    Amounts, Boot, Game, Id, Net, Outcome, Position, Signature, SourceName, Window, WindowScope,
+};
+
+/// Some moment: 2026-11-30T12:00:00Z.
+pub(crate) const NOON_US: i64 = 1_796_040_000_000_000;
+
+/// A store and the folder that it lives in.
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    pub(crate) _folder: tempfile::TempDir,
+}
+
+/// An empty database.
+pub(crate) async fn store() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/test.db", folder.path().display());
+    Fixture { store: Store::open(&url, "collector-1").await.unwrap(), _folder: folder }
+}
+
+pub(crate) fn id(text: &str) -> Id {
+    Id::parse(text).unwrap()
+}
+
+/// A settlement of room r-77.
+pub(crate) fn signature(net: i64) -> Signature {
+    let game = Game { session: None, room: id("r-77"), round: id("12") };
+    Signature::Settlement { game, net: Net(net), last: true }
+}
+
+/// A confirmed leak of `net` in ledger `chips`.
+pub(crate) fn leak(finding_id: &str, net: i64) -> Finding {
+    let player = id("p-1001");
+    let signature = signature(net);
+    Finding {
+        id: finding_id.into(),
+        kind: Kind::DuplicateLeak,
+        subject: Subject::AuditKey {
+            ledger: "chips".into(),
+            player: player.clone(),
+            signature: signature.clone(),
+        },
+        ordinal: 1,
+        severity: Severity::Critical,
+        state: State::Confirmed,
+        closed_because: None,
+        cause: "evicted".into(),
+        order: OrderKnown::Proven,
+        coverage: Coverage::Full,
+        service: "settle".into(),
+        env: "prod".into(),
+        ledger: Some("chips".into()),
+        source: Some(id("settle-1")),
+        player: Some(player),
+        signature: Some(signature),
+        count: 1,
+        players: 1,
+        first_us: NOON_US,
+        last_us: NOON_US + 5_000_000,
+        amounts: Amounts::surplus(Net(net)),
+        amounts_before_closing: None,
+        witnesses: vec![
+            witness("accepted", 42, NOON_US),
+            witness("accepted_again", 51, NOON_US + 5_000_000),
+        ],
+    }
+}
+
+fn witness(role: &str, seq: u64, occurred_us: i64) -> Witness {
+    Witness {
+        role: role.into(),
+        position: Position { collector: 1, n: seq.cast_signed() },
+        occurred_us,
+        from: SourceName { service: id("settle"), env: id("prod"), source: id("settle-1") },
+        boot: Some(Boot::parse("2026-11-30T08:00:00Z").unwrap()),
+        seq: Some(seq),
+        outcome: Some(Outcome::Processed),
+        player: None,
+        signature: None,
+        reference: None,
+        trace_id: Some(id("4bf92f3577b34da6a3ce929d0e0e4736")),
+        window: Some(Window { len: 4, cap: 4, scope: WindowScope::Player }),
+        reason: None,
+        effect: None,
+        guard_mode: None,
+        text: None,
+    }
+}
+
+/// Writes a finding as the judge does.
+pub(crate) async fn insert_finding(store: &Store, finding: &Finding) {
+    sqlx::query(
+        "INSERT INTO findings (id, kind, severity, state, service, env, ledger, player, \
+         first_us, last_us, body, opened_us, gained_us, change) VALUES \
+         ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, 1)",
+    )
+    .bind(&finding.id)
+    .bind(finding.kind.as_str())
+    .bind(finding.severity.as_str())
+    .bind(finding.state.as_str())
+    .bind(&finding.service)
+    .bind(&finding.env)
+    .bind(&finding.ledger)
+    .bind(finding.player.as_ref().map(Id::as_str))
+    .bind(finding.first_us)
+    .bind(finding.last_us)
+    .bind(serde_json::to_string(finding).unwrap())
+    .bind(NOON_US)
+    .execute(&mut *store.writer().await)
+    .await
+    .unwrap();
+}
+
+/// Writes a sum with one open row.
+pub(crate) async fn insert_sum(
+    store: &Store,
+    kind: &str,
+    service: &str,
+    ledger: &str,
+    overpaid: i128,
+) {
+    sqlx::query(
+        "INSERT INTO finding_sums VALUES ($1, $2, 'prod', $3, 1, 1, 0, $4, '0', '0', '0', '0')",
+    )
+    .bind(kind)
+    .bind(service)
+    .bind(ledger)
+    .bind(overpaid.to_string())
+    .execute(&mut *store.writer().await)
+    .await
+    .unwrap();
+}
+
+/// Runs one statement that sets the scene.
+pub(crate) async fn run(store: &Store, sql: &'static str) {
+    sqlx::query(sql).execute(&mut *store.writer().await).await.unwrap();
+}
