@@ -174,12 +174,13 @@ impl Loading {
     fn check_together(&mut self) {
         let Config { listen, insecure_listen, .. } = self.loaded.config;
         if !listen.ip().is_loopback() && !insecure_listen {
-            self.add(
-                "listen",
-                format!("{listen} can be reached by other machines, and there are no users and \
-                         no TLS yet: whoever reaches it reads all and pushes what they like"),
-                "listen on 127.0.0.1 behind a proxy that checks who comes, or add --insecure-listen",
+            let problem = format!(
+                "{listen} can be reached by other machines, and there are no users and no TLS \
+                 yet: whoever reaches it reads all and pushes what they like"
             );
+            let remedy = "listen on 127.0.0.1 behind a proxy that asks who comes, or add \
+                          --insecure-listen";
+            self.add("listen", problem, remedy);
         }
     }
 }
@@ -199,4 +200,177 @@ fn flatten<'a>(table: &'a Table, above: &str, into: &mut BTreeMap<String, &'a Va
 
 fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits;
+
+    fn file(text: &str) -> Layers {
+        Layers { file: Some(text.into()), ..Layers::default() }
+    }
+
+    fn keys_of(problems: &Problems) -> Vec<&str> {
+        problems.0.iter().map(|problem| problem.key.as_str()).collect()
+    }
+
+    #[test]
+    fn nothing_said_is_the_defaults_and_valid() {
+        let loaded = load(&Layers::default()).unwrap();
+        assert_eq!(loaded.config.listen.to_string(), "127.0.0.1:9736");
+        assert_eq!(loaded.config.audit, crate::audit::Settings::default());
+        assert!(KEYS.iter().all(|key| loaded.origin(key) == Origin::Default));
+    }
+
+    #[test]
+    fn each_default_is_taken_when_said() {
+        let shown = |key: &Key| (key.get)(&Config::default());
+        let environment = KEYS.iter().map(|key| (key.variable(), shown(key)));
+        let environment = environment.filter(|(_, value)| !value.is_empty()).collect();
+        let loaded = load(&Layers { environment, ..Layers::default() }).unwrap();
+        assert_eq!(loaded.config.audit, Config::default().audit);
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let loaded = load(&file(
+            "collector = \"c-2\"\n[audit]\nwarmup = 0\nhorizon = \"30m\"\nlive_games = 3\n\
+             [webhook]\nurl = \"https://hooks.example/x\"",
+        ));
+        let config = loaded.unwrap().config;
+        assert_eq!(config.collector, "c-2");
+        assert_eq!(config.audit.warmup_us, 0);
+        assert_eq!(config.audit.horizon_us, 30 * limits::MINUTE_US);
+        assert_eq!(config.audit.live_games, 3);
+        assert_eq!(config.webhook.unwrap().url, "https://hooks.example/x");
+    }
+
+    #[test]
+    fn flag_beats_environment_beats_file_beats_default() {
+        let mut layers = file(
+            "listen = \"127.0.0.1:1\"\n\
+                  database = \"sqlite://f\"\ncollector = \"f\"",
+        );
+        layers.environment = vec![
+            ("DEDUPWATCH_LISTEN".into(), "127.0.0.1:2".into()),
+            ("DEDUPWATCH_DATABASE".into(), "sqlite://e".into()),
+        ];
+        layers.flags = vec![("listen", "127.0.0.1:3".into())];
+        let loaded = load(&layers).unwrap();
+        assert_eq!(loaded.config.listen.port(), 3);
+        assert_eq!(loaded.config.database, "sqlite://e");
+        assert_eq!(loaded.config.collector, "f");
+        let origins = KEYS.iter().take(4).map(|key| loaded.origin(key)).collect::<Vec<_>>();
+        assert_eq!(origins, [Origin::Flag, Origin::Default, Origin::Environment, Origin::File],);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let mut layers = file(
+            "listn = 1\ndatabase = \"postgres://me:hush@host/db\"\n[audit]\nwarmup = \"soon\"\n\
+             live_games = 9\nhorizon = [1]\n[other]\nx = 1",
+        );
+        layers.environment = vec![("DEDUPWATCH_EXTERNAL_URL".into(), "ftp://x".into())];
+        layers.flags = vec![("listen", "here".into())];
+        let problems = load(&layers).unwrap_err();
+        let mut keys = keys_of(&problems);
+        keys.sort_unstable();
+        assert_eq!(
+            keys,
+            [
+                "--listen",
+                "DEDUPWATCH_EXTERNAL_URL",
+                "audit.horizon",
+                "audit.live_games",
+                "audit.warmup",
+                "database",
+                "listn",
+                "other.x",
+            ],
+        );
+        assert!(problems.0.iter().all(|p| !p.problem.is_empty() && !p.remedy.is_empty()));
+        assert!(!problems.to_string().contains("hush"), "{problems}");
+    }
+
+    #[test]
+    fn a_broken_file_names_its_line_and_not_its_text() {
+        let problems = load(&file("[webhook]\nurl = \"https://x/hush\n")).unwrap_err();
+        assert!(problems.to_string().contains("line 2"), "{problems}");
+        assert!(!problems.to_string().contains("hush"), "{problems}");
+    }
+
+    #[test]
+    fn secrets_are_never_shown() {
+        for text in ["https://hooks.example/hush", "hush"] {
+            let layers = file(&format!("[webhook]\nurl = \"{text}\""));
+            let told = match load(&layers) {
+                Ok(loaded) => {
+                    let shown: String = KEYS.iter().map(|key| key.shown(&loaded.config)).collect();
+                    assert!(shown.contains("<hidden>"));
+                    format!("{shown} {loaded:?}")
+                }
+                Err(problems) => problems.to_string(),
+            };
+            assert!(!told.contains("hush"), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_reach_has_to_be_meant() {
+        let listen = |text: &str, insecure: bool| {
+            let mut flags = vec![("listen", text.to_string())];
+            flags.extend(insecure.then(|| ("insecure_listen", "true".to_string())));
+            load(&Layers { flags, ..Layers::default() })
+        };
+        assert!(listen("127.0.0.9:80", false).is_ok());
+        assert!(listen("[::1]:80", false).is_ok());
+        for open in ["0.0.0.0:80", "10.0.0.1:80", "[::]:80"] {
+            assert_eq!(keys_of(&listen(open, false).unwrap_err()), ["listen"]);
+            assert!(listen(open, true).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_puts_there_is_passed_over() {
+        let environment = vec![("DEDUPWATCH_PORT".into(), "tcp://10.0.0.1:9736".into())];
+        assert!(load(&Layers { environment, ..Layers::default() }).is_ok());
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let refused = [
+            ("listen", "9736"),
+            ("listen", "localhost:9736"),
+            ("insecure_listen", "yes"),
+            ("database", "data.db"),
+            ("database", "sqlite://"),
+            ("database", "sqlite://:memory:"),
+            ("database", "sqlite://data/"),
+            ("collector", ""),
+            ("collector", "a\nb"),
+            ("external_url", "dedupwatch.example"),
+            ("external_url", "https://x/?a=1"),
+            ("log.filter", "dedupwatch=loud"),
+            ("log.format", "xml"),
+            ("audit.warmup", "-1s"),
+            ("audit.warmup", "10"),
+            ("audit.warmup", "91days"),
+            ("audit.live_games", "0"),
+            ("audit.live_games", "4"),
+            ("webhook.url", "mailto:a@b"),
+        ];
+        for (name, value) in refused {
+            let key = KEYS.iter().find(|key| key.name == name).unwrap();
+            let environment = vec![(key.variable(), value.into())];
+            let problems = load(&Layers { environment, ..Layers::default() }).unwrap_err();
+            assert_eq!(keys_of(&problems), [key.variable()], "{name} = {value:?}");
+        }
+    }
+
+    #[test]
+    fn the_slash_at_the_end_of_a_url_goes() {
+        let loaded = load(&file("external_url = \"https://watch.example/d/\"")).unwrap();
+        assert_eq!(loaded.config.external_url, "https://watch.example/d");
+    }
 }

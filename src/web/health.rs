@@ -27,7 +27,9 @@ pub(super) struct ReadyReason {
 }
 
 /// The process answers.
-#[utoipa::path(get, path = "/-/healthy", tag = "health", responses((status = 200, description = "The process answers", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/-/healthy", tag = "health", responses(
+    (status = 200, description = "It answers", body = String, content_type = "text/plain"),
+))]
 pub(super) async fn healthy() -> &'static str {
     "healthy\n"
 }

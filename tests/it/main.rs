@@ -3,4 +3,6 @@
 #![allow(unreachable_pub, reason = "a test binary has nobody to reach it")]
 
 mod app;
+mod cli;
 mod support;
+mod tidy;

@@ -7,6 +7,7 @@ mod api;
 mod test_app;
 mod test_process;
 
+#[allow(unused_imports, reason = "as above")]
 pub use api::{Api, Reply};
 pub use test_app::TestApp;
 pub use test_process::{TestProcess, program};
