@@ -90,3 +90,23 @@ pub(super) async fn collector_id(
     sqlx::query(COLLECTOR_MAKE).bind(name).execute(&mut *connection).await?;
     Ok(sqlx::query_scalar(COLLECTOR_READ).bind(name).fetch_one(connection).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRETEND_NEWER: &str = "INSERT INTO _sqlx_migrations (version, description, success, \
+         checksum, execution_time) VALUES (999, 'later', TRUE, x'00', 0)";
+
+    #[tokio::test]
+    async fn a_database_of_a_later_version_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.db");
+        let mut connection = connect(path.to_str().unwrap()).await.unwrap();
+        migrate(&mut connection).await.unwrap();
+        migrate(&mut connection).await.unwrap();
+        sqlx::query(PRETEND_NEWER).execute(&mut connection).await.unwrap();
+        let refused = migrate(&mut connection).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Newer(999)), "{refused}");
+    }
+}
