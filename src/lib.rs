@@ -15,6 +15,7 @@ pub mod config;
 pub mod guard;
 pub mod ingest;
 pub mod limits;
+pub mod metrics;
 pub mod outcome;
 pub mod store;
 pub mod vitals;

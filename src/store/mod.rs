@@ -10,10 +10,12 @@ mod dialect;
 mod findings_read;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod gauges;
 mod lock;
 pub mod log;
 mod rollups_read;
 mod sources_read;
+pub mod totals;
 
 use std::path::Path;
 

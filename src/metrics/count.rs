@@ -1,0 +1,187 @@
+//! What the parts hand in to be counted, and what becomes of it: totals with bounded labels.
+
+use std::collections::BTreeMap;
+
+use super::buckets::{Buckets, Latency};
+use super::labels::{Labels, OTHER};
+use crate::audit::Kind;
+use crate::outcome::{Id, Outcome, SourceName};
+use crate::store::totals::Total;
+
+/// Names of the stored totals; a name that was released never changes.
+pub(super) mod name {
+    /// Labels: service, env, outcome.
+    pub(in crate::metrics) const OUTCOMES: &str = "outcomes";
+    /// Labels: `check` or `response`, service, env, number of the bucket.
+    pub(in crate::metrics) const LATENCY_BUCKET: &str = "latency_bucket";
+    /// Labels: `check` or `response`, service, env.
+    pub(in crate::metrics) const LATENCY_SUM_US: &str = "latency_sum_us";
+    /// Labels: service. Not a counter: moved by differences to the smallest seen.
+    pub(in crate::metrics) const WINDOW_CAPACITY: &str = "window_capacity";
+    /// Labels: result.
+    pub(in crate::metrics) const INGEST_EVENTS: &str = "ingest_events";
+    /// Labels: reason.
+    pub(in crate::metrics) const REJECTED_EVENTS: &str = "rejected_events";
+    /// No labels.
+    pub(in crate::metrics) const LABEL_OVERFLOW: &str = "label_overflow";
+    /// Labels: kind, service, env.
+    pub(in crate::metrics) const FINDINGS: &str = "findings";
+    /// Labels: check.
+    pub(in crate::metrics) const AUDIT_SKIPPED: &str = "audit_skipped";
+    /// Labels: receiver, result.
+    pub(in crate::metrics) const NOTIFICATIONS: &str = "notifications";
+}
+
+/// What one commit of the writer holds. An `evicted` carried by an acceptance counts as an
+/// outcome of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// By service, env and outcome.
+    pub outcomes: BTreeMap<(Id, Id, Outcome), u64>,
+    /// By service and env.
+    pub latencies: BTreeMap<(Id, Id, Latency), Buckets>,
+    /// The smallest capacity of a window, by service.
+    pub window_caps: BTreeMap<Id, u64>,
+    /// Events that are new.
+    pub written: u64,
+    /// Events that were there already.
+    pub repeated: u64,
+    /// Rejected events by error code, and by sender where that could be read.
+    pub rejected: BTreeMap<(String, Option<(Id, Id)>), u64>,
+}
+
+impl Committed {
+    /// Counts one rejected event.
+    pub fn reject(&mut self, code: &str, from: Option<&SourceName>) {
+        let sender = from.map(|from| (from.service.clone(), from.env.clone()));
+        *self.rejected.entry((code.to_owned(), sender)).or_default() += 1;
+    }
+}
+
+/// What one commit of the judge holds.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Rows that became confirmed, by kind, service and env (as in the finding: may be empty).
+    pub confirmed: BTreeMap<(Kind, String, String), u64>,
+    /// Checks that were skipped because the order or the evidence was not known, by name.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// What a commit adds to the stored totals: to be written by that commit, and handed back to
+/// [`super::Metrics`] after it.
+#[derive(Clone, Debug, Default)]
+#[must_use = "a commit that is not handed back to the metrics is not counted"]
+pub struct Counted {
+    pub(super) totals: Vec<Total>,
+    pub(super) rejects: Vec<((String, String), u64)>,
+}
+
+impl Counted {
+    /// What the transaction must add with `store::totals::add`.
+    pub fn totals(&self) -> &[Total] {
+        &self.totals
+    }
+
+    fn add(&mut self, name: &str, labels: &[&str], value: u64) {
+        if value > 0 {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            self.move_by(name, labels, value);
+        }
+    }
+
+    fn move_by(&mut self, name: &str, labels: &[&str], value: i64) {
+        let labels = labels.iter().map(ToString::to_string).collect();
+        self.totals.push(Total { name: name.into(), labels, value });
+    }
+
+    pub(super) fn of_committed(
+        committed: &Committed,
+        labels: &mut Labels,
+        caps_seen: &BTreeMap<Vec<String>, i64>,
+    ) -> Self {
+        let mut counted = Self::default();
+        counted.add_outcomes(committed, labels);
+        for ((service, env, latency), buckets) in &committed.latencies {
+            let (service, env) = (labels.service(service.as_str()), labels.env(env.as_str()));
+            let latency = latency.as_str();
+            for (place, count) in buckets.counts().iter().enumerate() {
+                let place = place.to_string();
+                counted.add(name::LATENCY_BUCKET, &[latency, &service, &env, &place], *count);
+            }
+            counted.add(name::LATENCY_SUM_US, &[latency, &service, &env], buckets.sum_us());
+        }
+        counted.lower_caps(committed, labels, caps_seen);
+        counted.add(name::INGEST_EVENTS, &["written"], committed.written);
+        counted.add(name::INGEST_EVENTS, &["repeated"], committed.repeated);
+        counted.add(name::INGEST_EVENTS, &["rejected"], committed.rejected.values().sum());
+        counted.add_rejected(committed, labels);
+        counted
+    }
+
+    fn add_outcomes(&mut self, committed: &Committed, labels: &mut Labels) {
+        let mut overflow = 0;
+        for ((service, env, outcome), count) in &committed.outcomes {
+            let (service_label, env_label) =
+                (labels.service(service.as_str()), labels.env(env.as_str()));
+            self.add(name::OUTCOMES, &[&service_label, &env_label, outcome.as_str()], *count);
+            let lost = |label: &str, name: &Id| label == OTHER && name.as_str() != OTHER;
+            if lost(&service_label, service) || lost(&env_label, env) {
+                overflow += count;
+            }
+        }
+        self.add(name::LABEL_OVERFLOW, &[], overflow);
+    }
+
+    /// A smallest value as a sum of differences: so it is stored like the counters.
+    fn lower_caps(
+        &mut self,
+        committed: &Committed,
+        labels: &mut Labels,
+        caps_seen: &BTreeMap<Vec<String>, i64>,
+    ) {
+        let mut caps: BTreeMap<String, i64> = BTreeMap::new();
+        for (service, cap) in &committed.window_caps {
+            let cap = i64::try_from(*cap).unwrap_or(i64::MAX);
+            let least = caps.entry(labels.service(service.as_str())).or_insert(cap);
+            *least = cap.min(*least);
+        }
+        for (service, cap) in caps {
+            match caps_seen.get(std::slice::from_ref(&service)) {
+                None => self.move_by(name::WINDOW_CAPACITY, &[&service], cap),
+                Some(seen) if cap < *seen => {
+                    self.move_by(name::WINDOW_CAPACITY, &[&service], cap - seen);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn add_rejected(&mut self, committed: &Committed, labels: &mut Labels) {
+        for ((code, sender), count) in &committed.rejected {
+            self.add(name::REJECTED_EVENTS, &[code], *count);
+            let (service, env) = match sender {
+                Some((service, env)) => (service.as_str(), env.as_str()),
+                None => ("", ""),
+            };
+            self.rejects.push(((labels.service(service), labels.env(env)), *count));
+        }
+    }
+
+    pub(super) fn of_judged(judged: &Judged, labels: &mut Labels) -> Self {
+        let mut counted = Self::default();
+        for ((kind, service, env), count) in &judged.confirmed {
+            let (service, env) = (labels.service(service), labels.env(env));
+            counted.add(name::FINDINGS, &[kind.as_str(), &service, &env], *count);
+        }
+        for (check, count) in &judged.skipped {
+            counted.add(name::AUDIT_SKIPPED, &[check], *count);
+        }
+        counted
+    }
+
+    pub(super) fn of_notified(receiver: &str, result: &str) -> Self {
+        let mut counted = Self::default();
+        counted.add(name::NOTIFICATIONS, &[receiver, result], 1);
+        counted
+    }
+}

@@ -1,0 +1,244 @@
+//! Every metric that is made of stored totals or gauges: its name, its labels, its help. The
+//! crate's own counters and histograms begin at 0, so they can't go on after a restart.
+
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
+
+use super::State;
+use super::buckets::{BUCKETS, Latency};
+use super::count::name;
+use super::samples::{self, Samples, Value, approximate, one, seconds, stored};
+use crate::limits::LATENCY_BUCKETS_US;
+use crate::vitals::Vitals;
+
+/// A metric as it is announced.
+pub(super) struct Spec {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) labels: &'static [&'static str],
+    sort: MetricType,
+    samples: fn(&mut State, &Vitals) -> Samples,
+}
+
+const COUNTER: MetricType = MetricType::COUNTER;
+const GAUGE: MetricType = MetricType::GAUGE;
+const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
+
+/// All of them, as the README lists them.
+pub(super) const SPECS: [Spec; 21] = [
+    Spec {
+        name: "dedup_outcomes_total",
+        help: "Outcomes that guards reported, each counted once however often it was sent.",
+        labels: &["service", "env", "outcome"],
+        sort: COUNTER,
+        samples: |state, _| samples::outcomes(state),
+    },
+    Spec {
+        name: "dedup_check_duration_seconds",
+        help: "How long guards took to decide, in seconds, as reported in check_us.",
+        labels: &["service", "env"],
+        sort: HISTOGRAM,
+        samples: |state, _| samples::latencies(state, Latency::Check),
+    },
+    Spec {
+        name: "dedup_response_duration_seconds",
+        help: "How long settlement services took to answer, in seconds, as reported in \
+               response_us.",
+        labels: &["service", "env"],
+        sort: HISTOGRAM,
+        samples: |state, _| samples::latencies(state, Latency::Response),
+    },
+    Spec {
+        name: "dedup_window_capacity",
+        help: "The smallest capacity of a guard's window seen, in signatures.",
+        labels: &["service"],
+        sort: GAUGE,
+        samples: |state, _| stored(state, name::WINDOW_CAPACITY),
+    },
+    Spec {
+        name: "dedup_findings_total",
+        help: "Findings of the audit that became confirmed, in rows.",
+        labels: &["kind", "service", "env"],
+        sort: COUNTER,
+        samples: |state, _| samples::findings(state),
+    },
+    Spec {
+        name: "dedup_open_findings",
+        help: "Confirmed findings that are open, in rows.",
+        labels: &["kind", "service"],
+        sort: GAUGE,
+        samples: |state, _| samples::open_findings(state),
+    },
+    Spec {
+        name: "dedup_overpaid_minor_units",
+        help: "Paid to players more often than once, confirmed and open, in minor units of the \
+               ledger.",
+        labels: &["service", "ledger"],
+        sort: GAUGE,
+        samples: |state, _| samples::amounts(state, |amounts| amounts.overpaid),
+    },
+    Spec {
+        name: "dedup_overcharged_minor_units",
+        help: "Taken from players more often than once, confirmed and open, in minor units of \
+               the ledger.",
+        labels: &["service", "ledger"],
+        sort: GAUGE,
+        samples: |state, _| samples::amounts(state, |amounts| amounts.overcharged),
+    },
+    Spec {
+        name: "dedup_underpaid_minor_units",
+        help: "Owed to players and never paid, confirmed and open, in minor units of the ledger.",
+        labels: &["service", "ledger"],
+        sort: GAUGE,
+        samples: |state, _| samples::amounts(state, |amounts| amounts.underpaid),
+    },
+    Spec {
+        name: "dedup_undercharged_minor_units",
+        help: "Owed by players and never taken, confirmed and open, in minor units of the ledger.",
+        labels: &["service", "ledger"],
+        sort: GAUGE,
+        samples: |state, _| samples::amounts(state, |amounts| amounts.undercharged),
+    },
+    Spec {
+        name: "dedup_sources",
+        help: "Guard instances by state: open, silent (watched and not heard) or closed (said \
+               goodbye).",
+        labels: &["service", "state"],
+        sort: GAUGE,
+        samples: |state, _| samples::sources(state),
+    },
+    Spec {
+        name: "dedup_source_last_push_timestamp_seconds",
+        help: "When a source of the service was last heard, in seconds since 1970.",
+        labels: &["service"],
+        sort: GAUGE,
+        samples: |state, _| samples::last_push(state),
+    },
+    Spec {
+        name: "dedup_alerts",
+        help: "Alerts by state: pending, firing or resolved.",
+        labels: &["alertname", "service", "state"],
+        sort: GAUGE,
+        samples: |state, _| samples::alerts(state),
+    },
+    Spec {
+        name: "dedupwatch_ingest_events_total",
+        help: "Events received, by what became of them: written, repeated or rejected.",
+        labels: &["result"],
+        sort: COUNTER,
+        samples: |state, _| {
+            samples::from_zero(state, name::INGEST_EVENTS, &["written", "repeated", "rejected"])
+        },
+    },
+    Spec {
+        name: "dedupwatch_rejected_events_total",
+        help: "Events rejected, by the error code that the sender was told.",
+        labels: &["reason"],
+        sort: COUNTER,
+        samples: |state, _| stored(state, name::REJECTED_EVENTS),
+    },
+    Spec {
+        name: "dedupwatch_queue_events",
+        help: "Events that wait for the writer.",
+        labels: &[],
+        sort: GAUGE,
+        samples: |_, vitals| one(approximate(vitals.queue_events())),
+    },
+    Spec {
+        name: "dedupwatch_audit_lag_seconds",
+        help: "How far the audit is behind the log, in seconds of receipt.",
+        labels: &[],
+        sort: GAUGE,
+        samples: |_, vitals| one(seconds(vitals.audit_lag_us())),
+    },
+    Spec {
+        name: "dedupwatch_audit_skipped_total",
+        help: "Checks that the audit skipped because order or evidence was not known.",
+        labels: &["check"],
+        sort: COUNTER,
+        samples: |state, _| stored(state, name::AUDIT_SKIPPED),
+    },
+    Spec {
+        name: "dedupwatch_label_overflow_total",
+        help: "Outcomes counted under the label value other: too many services or envs.",
+        labels: &[],
+        sort: COUNTER,
+        samples: |state, _| {
+            let overflow = stored(state, name::LABEL_OVERFLOW);
+            if overflow.is_empty() { one(0.0) } else { overflow }
+        },
+    },
+    Spec {
+        name: "dedupwatch_notifications_total",
+        help: "Attempts to notify a receiver by result: delivered, failed (tried again) or \
+               given_up.",
+        labels: &["receiver", "result"],
+        sort: COUNTER,
+        samples: |state, _| stored(state, name::NOTIFICATIONS),
+    },
+    Spec {
+        name: "dedupwatch_build_info",
+        help: "Always 1; the label says which version runs.",
+        labels: &["version"],
+        sort: GAUGE,
+        samples: |_, _| {
+            Samples::from([(vec![env!("CARGO_PKG_VERSION").to_owned()], Value::Number(1.0))])
+        },
+    },
+];
+
+impl Spec {
+    /// The metric with its samples of this moment.
+    pub(super) fn family(&self, state: &mut State, vitals: &Vitals) -> MetricFamily {
+        let samples = (self.samples)(state, vitals);
+        let mut family = MetricFamily::default();
+        family.set_name(self.name.into());
+        family.set_help(self.help.into());
+        family.set_field_type(self.sort);
+        let metric = |(labels, value): (Vec<String>, Value)| self.metric(labels, &value);
+        family.set_metric(samples.into_iter().map(metric).collect());
+        family
+    }
+
+    fn metric(&self, labels: Vec<String>, value: &Value) -> Metric {
+        let pairs = self.labels.iter().zip(labels).map(|(name, value)| {
+            let mut pair = LabelPair::default();
+            pair.set_name((*name).into());
+            pair.set_value(value);
+            pair
+        });
+        let mut metric = Metric::from_label(pairs.collect());
+        match value {
+            Value::Buckets { counts, sum_us } => metric.set_histogram(histogram(counts, *sum_us)),
+            Value::Number(number) if self.sort == COUNTER => {
+                let mut counter = Counter::default();
+                counter.set_value(*number);
+                metric.set_counter(counter);
+            }
+            Value::Number(number) => {
+                let mut gauge = Gauge::default();
+                gauge.set_value(*number);
+                metric.set_gauge(gauge);
+            }
+        }
+        metric
+    }
+}
+
+fn histogram(counts: &[i64; BUCKETS], sum_us: i64) -> Histogram {
+    let mut cumulative = 0;
+    let mut buckets = Vec::new();
+    for (count, upper_us) in counts.iter().zip(LATENCY_BUCKETS_US) {
+        cumulative += count.unsigned_abs();
+        let mut bucket = Bucket::default();
+        bucket.set_cumulative_count(cumulative);
+        bucket.set_upper_bound(approximate(upper_us) / 1e6);
+        buckets.push(bucket);
+    }
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets);
+    histogram.set_sample_count(counts.iter().map(|count| count.unsigned_abs()).sum());
+    histogram.set_sample_sum(seconds(sum_us));
+    histogram
+}

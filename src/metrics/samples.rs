@@ -1,0 +1,172 @@
+//! The samples of each metric: from the totals, from the gauges, and the zeros that make a first
+//! event a rise which `increase()` sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::State;
+use super::buckets::{BUCKETS, Latency};
+use super::count::name;
+use crate::audit::Kind;
+use crate::outcome::{Amounts, Outcome};
+
+/// Label values, and the value.
+pub(super) type Samples = BTreeMap<Vec<String>, Value>;
+
+pub(super) enum Value {
+    Number(f64),
+    Buckets { counts: [i64; BUCKETS], sum_us: i64 },
+}
+
+/// Kinds that say that money is or can be wrong: of a known service they start at 0, so that the
+/// first one is a rise that `increase()` sees.
+const CRITICAL: [Kind; 3] = [Kind::DuplicateLeak, Kind::FalseBlock, Kind::LiveEviction];
+
+/// A number as Prometheus has it: 53 bits of it are exact.
+#[expect(clippy::cast_precision_loss, reason = "the format of Prometheus knows floats alone")]
+fn float(number: i128) -> f64 {
+    number as f64
+}
+
+pub(super) fn approximate(number: impl Into<i128>) -> f64 {
+    float(number.into())
+}
+
+pub(super) fn seconds(us: i64) -> f64 {
+    approximate(us) / 1e6
+}
+
+pub(super) fn one(value: f64) -> Samples {
+    Samples::from([(Vec::new(), Value::Number(value))])
+}
+
+pub(super) fn stored(state: &State, name: &str) -> Samples {
+    let totals = state.totals.get(name).into_iter().flatten();
+    totals.map(|(labels, value)| (labels.clone(), Value::Number(approximate(*value)))).collect()
+}
+
+pub(super) fn from_zero(state: &State, name: &str, values: &[&str]) -> Samples {
+    let zero = |value: &&str| (vec![(*value).to_owned()], Value::Number(0.0));
+    let mut samples: Samples = values.iter().map(zero).collect();
+    samples.extend(stored(state, name));
+    samples
+}
+
+/// The service and env labels that outcomes or sources were seen of.
+fn known(state: &mut State) -> BTreeSet<(String, String)> {
+    let mut known = BTreeSet::new();
+    for labels in state.totals.get(name::OUTCOMES).into_iter().flat_map(BTreeMap::keys) {
+        if let [service, env, _] = labels.as_slice() {
+            known.insert((service.clone(), env.clone()));
+        }
+    }
+    for (service, env, _) in state.gauges.sources.keys() {
+        known.insert((state.labels.service(service), state.labels.env(env)));
+    }
+    known
+}
+
+pub(super) fn outcomes(state: &mut State) -> Samples {
+    let mut samples = Samples::new();
+    for (service, env) in known(state) {
+        for outcome in Outcome::ALL {
+            let labels = vec![service.clone(), env.clone(), outcome.as_str().to_owned()];
+            samples.insert(labels, Value::Number(0.0));
+        }
+    }
+    samples.extend(stored(state, name::OUTCOMES));
+    samples
+}
+
+pub(super) fn findings(state: &mut State) -> Samples {
+    let mut samples = Samples::new();
+    for (service, env) in known(state) {
+        for kind in CRITICAL {
+            let labels = vec![kind.as_str().to_owned(), service.clone(), env.clone()];
+            samples.insert(labels, Value::Number(0.0));
+        }
+    }
+    samples.extend(stored(state, name::FINDINGS));
+    samples
+}
+
+pub(super) fn latencies(state: &State, latency: Latency) -> Samples {
+    let mut by_labels: BTreeMap<Vec<String>, ([i64; BUCKETS], i64)> = BTreeMap::new();
+    for (labels, count) in state.totals.get(name::LATENCY_BUCKET).into_iter().flatten() {
+        let [which, service, env, place] = labels.as_slice() else { continue };
+        let sample = by_labels.entry(vec![service.clone(), env.clone()]);
+        let place = place.parse().unwrap_or(BUCKETS);
+        if which == latency.as_str()
+            && let Some(bucket) = sample.or_insert(([0; BUCKETS], 0)).0.get_mut(place)
+        {
+            *bucket = *count;
+        }
+    }
+    for (labels, sum_us) in state.totals.get(name::LATENCY_SUM_US).into_iter().flatten() {
+        if let [which, service, env] = labels.as_slice()
+            && which == latency.as_str()
+            && let Some((_, sum)) = by_labels.get_mut([service.clone(), env.clone()].as_slice())
+        {
+            *sum = *sum_us;
+        }
+    }
+    let sample = |(counts, sum_us)| Value::Buckets { counts, sum_us };
+    by_labels.into_iter().map(|(labels, counted)| (labels, sample(counted))).collect()
+}
+
+pub(super) fn open_findings(state: &mut State) -> Samples {
+    let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
+    for (service, _) in known(state) {
+        for kind in CRITICAL {
+            counts.insert(vec![kind.as_str().to_owned(), service.clone()], 0);
+        }
+    }
+    for ((kind, service, _), (rows, _)) in &state.gauges.open {
+        let labels = vec![kind.clone(), state.labels.service(service)];
+        *counts.entry(labels).or_default() += rows;
+    }
+    numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
+}
+
+pub(super) fn amounts(state: &mut State, part: fn(&Amounts) -> i128) -> Samples {
+    let mut sums: BTreeMap<Vec<String>, i128> = BTreeMap::new();
+    for ((_, service, ledger), (_, open)) in &state.gauges.open {
+        if let Some(ledger) = state.labels.ledger(ledger) {
+            *sums.entry(vec![state.labels.service(service), ledger]).or_default() += part(open);
+        }
+    }
+    numbers(sums.into_iter().map(|(labels, sum)| (labels, float(sum))))
+}
+
+pub(super) fn sources(state: &mut State) -> Samples {
+    let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
+    for ((service, _, source_state), (count, _)) in &state.gauges.sources {
+        let service = state.labels.service(service);
+        for zero in ["open", "silent", "closed"] {
+            counts.entry(vec![service.clone(), zero.to_owned()]).or_default();
+        }
+        *counts.entry(vec![service, source_state.clone()]).or_default() += count;
+    }
+    numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
+}
+
+pub(super) fn last_push(state: &mut State) -> Samples {
+    let mut newest: BTreeMap<Vec<String>, i64> = BTreeMap::new();
+    for ((service, _, _), (_, push_us)) in &state.gauges.sources {
+        let last = newest.entry(vec![state.labels.service(service)]).or_insert(*push_us);
+        *last = (*last).max(*push_us);
+    }
+    numbers(newest.into_iter().map(|(labels, push_us)| (labels, seconds(push_us))))
+}
+
+pub(super) fn alerts(state: &mut State) -> Samples {
+    let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
+    for ((rule, service, alert_state), count) in &state.gauges.alerts {
+        let labels = vec![rule.clone(), state.labels.service(service), alert_state.clone()];
+        *counts.entry(labels).or_default() += count;
+    }
+    numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
+}
+
+fn numbers(values: impl Iterator<Item = (Vec<String>, f64)>) -> Samples {
+    values.map(|(labels, value)| (labels, Value::Number(value))).collect()
+}

@@ -1,0 +1,98 @@
+//! What the counters go on from after a restart. A total moves in the transaction of the commit
+//! that it counts, so a counter and the log never tell two stories.
+
+use sqlx::SqliteConnection;
+
+use super::{Store, StoreError};
+
+/// The `collector` of what the judge and the alerts count: there is one of each for all
+/// collectors.
+pub const SHARED: i64 = 0;
+
+/// One counter: what a commit adds to it, or where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// Which counter.
+    pub name: String,
+    /// The values of its labels, in the order of the counter.
+    pub labels: Vec<String>,
+    /// How much.
+    pub value: i64,
+}
+
+/// One statement for any number of totals: a round trip costs more than the row.
+const ADD: &str = "INSERT INTO totals (collector, name, labels, value) \
+     SELECT $1, t.value ->> 0, t.value ->> 1, t.value ->> 2 FROM json_each($2) AS t WHERE true \
+     ON CONFLICT (collector, name, labels) DO UPDATE SET value = value + excluded.value";
+
+/// Adds to totals, inside the caller's transaction.
+pub async fn add(
+    connection: &mut SqliteConnection,
+    collector: i64,
+    totals: &[Total],
+) -> Result<(), StoreError> {
+    if totals.is_empty() {
+        return Ok(());
+    }
+    let row = |total: &Total| {
+        let labels = serde_json::Value::from(total.labels.as_slice()).to_string();
+        serde_json::json!([total.name, labels, total.value])
+    };
+    let rows = serde_json::Value::Array(totals.iter().map(row).collect());
+    sqlx::query(ADD).bind(collector).bind(rows.to_string()).execute(connection).await?;
+    Ok(())
+}
+
+const READ: &str = "SELECT name, labels, value FROM totals WHERE collector IN ($1, $2)";
+
+impl Store {
+    /// Where the counters of this collector, and those that all share, stand.
+    pub async fn read_totals(&self) -> Result<Vec<Total>, StoreError> {
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(READ)
+            .bind(self.collector())
+            .bind(SHARED)
+            .fetch_all(self.readers())
+            .await?;
+        rows.into_iter().map(total_of).collect()
+    }
+}
+
+fn total_of((name, labels, value): (String, String, i64)) -> Result<Total, StoreError> {
+    let labels = serde_json::from_str(&labels).map_err(|error| StoreError::Unreadable {
+        table: "totals",
+        detail: format!("labels of {name}: {error}"),
+    })?;
+    Ok(Total { name, labels, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixtures::{self, Fixture};
+
+    fn total(name: &str, labels: &[&str], value: i64) -> Total {
+        let labels = labels.iter().map(ToString::to_string).collect();
+        Total { name: name.into(), labels, value }
+    }
+
+    #[tokio::test]
+    async fn totals_add_up_and_are_kept_apart_by_collector() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let strange = total("outcomes", &["a\"b\\", "", "x,y"], 2);
+        {
+            let mut writer = store.writer().await;
+            let first = [strange.clone(), total("plain", &[], 1)];
+            add(&mut writer, store.collector(), &first).await.unwrap();
+            add(&mut writer, store.collector(), &[total("plain", &[], 40)]).await.unwrap();
+            add(&mut writer, SHARED, &[total("skipped", &["c"], i64::from(u32::MAX) * 9)])
+                .await
+                .unwrap();
+            add(&mut writer, 77, &[total("plain", &[], 1000)]).await.unwrap();
+            add(&mut writer, 77, &[]).await.unwrap();
+        }
+        let mut read = store.read_totals().await.unwrap();
+        read.sort_by(|a, b| a.name.cmp(&b.name));
+        let skipped = total("skipped", &["c"], i64::from(u32::MAX) * 9);
+        assert_eq!(read, [strange, total("plain", &[], 41), skipped]);
+    }
+}
