@@ -61,7 +61,7 @@ pub const KEYS: [Key; 15] = [
     },
     Key {
         name: "database",
-        about: "where everything is kept: sqlite://PATH",
+        about: "where everything is kept, as `sqlite://PATH`",
         secret: false,
         set: |config, text| database(text).map(|value| config.database = value),
         get: |config| config.database.clone(),
@@ -82,14 +82,14 @@ pub const KEYS: [Key; 15] = [
     },
     Key {
         name: "log.filter",
-        about: "what is logged, such as info or warn,dedupwatch=debug",
+        about: "what is logged: a level, or `target=level` by commas",
         secret: false,
         set: |config, text| filter(text).map(|value| config.log_filter = value),
         get: |config| config.log_filter.clone(),
     },
     Key {
         name: "log.format",
-        about: "text or json",
+        about: "how it is logged: `text` or `json`",
         secret: false,
         set: |config, text| log_format(text).map(|value| config.log_format = value),
         get: |config| match config.log_format {

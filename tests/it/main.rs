@@ -4,5 +4,6 @@
 
 mod app;
 mod cli;
+mod readme;
 mod support;
 mod tidy;

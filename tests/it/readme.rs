@@ -1,0 +1,24 @@
+//! The README names every key as it is.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use dedupwatch::config::{Config, KEYS};
+
+fn readme() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_key_stands_in_the_readme() {
+    let mut table = "| key | default | meaning |\n|---|---|---|\n".to_owned();
+    for key in &KEYS {
+        let default = match key.shown(&Config::default()) {
+            value if value.is_empty() => "none".to_owned(),
+            value => format!("`{value}`"),
+        };
+        writeln!(table, "| `{}` | {default} | {} |", key.name, key.about).unwrap();
+    }
+    assert!(readme().contains(&table), "the table has to be:\n{table}");
+}
