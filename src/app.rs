@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::metrics::{Metrics, MetricsError};
 use crate::store::{DatabaseLock, Store, StoreError};
 use crate::vitals::Vitals;
 use crate::web::{AppState, Server};
@@ -52,6 +53,9 @@ pub enum StartError {
         /// Why.
         source: StoreError,
     },
+    /// The counters can't go on from where they were.
+    #[error("can't read the totals behind the counters: {0}")]
+    Metrics(MetricsError),
     /// The server's threads did not come up.
     #[error("can't start the server: {0}")]
     Server(io::Error),
@@ -70,8 +74,11 @@ impl Application {
         let config = Arc::new(config);
         let (lock, store) = open_store(&config).await?;
         let vitals = Arc::new(Vitals::default());
+        let metrics = Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await;
+        let metrics = Arc::new(metrics.map_err(StartError::Metrics)?);
         let state = AppState {
             store: Arc::clone(&store),
+            metrics,
             vitals: Arc::clone(&vitals),
             clock,
             config: Arc::clone(&config),

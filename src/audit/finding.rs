@@ -135,6 +135,17 @@ pub enum OrderKnown {
     Unproven,
 }
 
+impl OrderKnown {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Assumed => "assumed",
+            Self::Unproven => "unproven",
+        }
+    }
+}
+
 /// Whether all guards of the ledger were heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +156,17 @@ pub enum Coverage {
     Assumed,
     /// Not all: evidence is missing.
     Blind,
+}
+
+impl Coverage {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Assumed => "assumed",
+            Self::Blind => "blind",
+        }
+    }
 }
 
 /// What a finding is about.

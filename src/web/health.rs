@@ -1,10 +1,12 @@
 //! Is the process alive, and can it do its work?
 
+use actix_web::http::{StatusCode, header::CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 
 use super::AppState;
-use crate::limits;
+use super::error::{ApiError, ErrorBody, Problem};
+use crate::{limits, metrics};
 
 /// Whether the collector does its work.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -46,6 +48,20 @@ pub(super) async fn ready(state: web::Data<AppState>) -> HttpResponse {
     } else {
         HttpResponse::ServiceUnavailable().insert_header(("Retry-After", "2")).json(answer)
     }
+}
+
+/// What Prometheus scrapes.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses(
+    (status = 200, description = "Text format 0.0.4", body = String, content_type = "text/plain"),
+    (status = 500, description = "The counters contradict each other", body = ErrorBody),
+))]
+pub(super) async fn metrics(state: web::Data<AppState>) -> Result<HttpResponse, ApiError> {
+    let text = state.metrics.render().await.map_err(|error| {
+        tracing::error!(%error, "the metrics can't be rendered");
+        let told = "The metrics can't be rendered. The collector's log says why.";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", told)
+    })?;
+    Ok(HttpResponse::Ok().insert_header((CONTENT_TYPE, metrics::CONTENT_TYPE)).body(text))
 }
 
 async fn state_of(state: &AppState) -> Ready {

@@ -9,7 +9,9 @@ pub mod error;
 mod headers;
 mod health;
 pub mod pages;
+mod query;
 mod server;
+mod summary;
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use actix_web::web::{self as actix, ServiceConfig};
 pub use self::server::{Server, StopHandle};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::vitals::Vitals;
 
@@ -25,6 +28,8 @@ use crate::vitals::Vitals;
 pub struct AppState {
     /// The database.
     pub store: Arc<Store>,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
     /// The signs of life of the other parts.
     pub vitals: Arc<Vitals>,
     /// The present moment.
@@ -37,6 +42,17 @@ pub struct AppState {
 pub fn routes(config: &mut ServiceConfig) {
     let at = actix::resource::<&str>;
     config
+        .service(at("/api/v1/findings").get(api::findings::list))
+        .service(at("/api/v1/findings/{id}").get(api::findings::one))
+        .service(at("/api/v1/services").get(api::services::list))
+        .service(at("/api/v1/services/{name}").get(api::services::one))
+        .service(at("/api/v1/sources").get(api::sources::list))
+        .service(at("/api/v1/players/{ledger}/{player}").get(api::players::one))
+        .service(at("/api/v1/outcomes").get(api::outcomes::list))
+        .service(at("/api/v1/alerts").get(api::alerts::list))
+        .service(at("/api/v1/config").get(api::config::show))
+        .service(at("/openapi.json").get(api::openapi::show))
+        .service(at("/metrics").get(health::metrics))
         .service(at("/-/healthy").get(health::healthy))
         .service(at("/-/ready").get(health::ready))
         .default_service(actix::to(pages::error::not_found));

@@ -1,0 +1,133 @@
+//! What is known of each service.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, web};
+use serde::Serialize;
+
+use crate::outcome::{Amounts, format_us};
+use crate::web::AppState;
+use crate::web::error::{ApiError, ErrorBody, Problem};
+use crate::web::query::Params;
+use crate::web::summary::{self, ServiceSummary, Services as Summaries};
+
+/// One service in one env. 64-bit numbers and amounts are strings.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct ServiceView {
+    /// Which service.
+    service: String,
+    /// Which env.
+    env: String,
+    /// Outcomes of the last 60 minutes by name; a name that is not there was not heard.
+    outcomes_last_hour: BTreeMap<String, String>,
+    /// Sources by state: `open`, `silent`, `closed`.
+    sources: BTreeMap<String, String>,
+    /// When any of its sources was last heard.
+    last_push_at: Option<String>,
+    /// Open findings by kind.
+    open_findings: BTreeMap<String, OpenCount>,
+    /// What the confirmed and open ones come to, by ledger. Never added across ledgers.
+    ledgers: BTreeMap<String, AmountsView>,
+}
+
+/// Open findings of one kind.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct OpenCount {
+    /// That stand.
+    confirmed: String,
+    /// That something may still disprove.
+    suspected: String,
+}
+
+/// What wrong bookings come to, in the ledger's minor unit. The four are never netted.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct AmountsView {
+    /// Paid to players more often than once.
+    overpaid: String,
+    /// Taken from players more often than once.
+    overcharged: String,
+    /// Owed to players and never paid.
+    underpaid: String,
+    /// Owed by players and never taken.
+    undercharged: String,
+    /// What a further mistake could move.
+    exposure: String,
+}
+
+/// All services.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct Services {
+    /// By service and env.
+    services: Vec<ServiceView>,
+    /// Always null: services are few.
+    next: Option<String>,
+}
+
+/// All services, by name and env.
+#[utoipa::path(get, path = "/api/v1/services", tag = "services", responses(
+    (status = 200, body = Services),
+    (status = 400, description = "A parameter is wrong", body = ErrorBody),
+    (status = 503, description = "The database does not answer", body = ErrorBody),
+))]
+pub(in crate::web) async fn list(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<web::Json<Services>, ApiError> {
+    Params::parse(request.query_string(), &[])?;
+    let services = summary::read(&state.store, state.clock.now_us(), None).await?;
+    Ok(web::Json(view_all(services)))
+}
+
+/// One service, in all its envs.
+#[utoipa::path(get, path = "/api/v1/services/{name}", tag = "services",
+    params(("name" = String, Path)), responses(
+    (status = 200, body = Services),
+    (status = 404, description = "Nothing was heard of such a service", body = ErrorBody),
+    (status = 503, description = "The database does not answer", body = ErrorBody),
+))]
+pub(in crate::web) async fn one(
+    name: web::Path<String>,
+    state: web::Data<AppState>,
+) -> Result<web::Json<Services>, ApiError> {
+    let services = summary::read(&state.store, state.clock.now_us(), Some(&name)).await?;
+    if services.is_empty() {
+        let told = format!("Nothing was heard of service {name}. /api/v1/services lists them.");
+        return Err(Problem::not_found(told).into());
+    }
+    Ok(web::Json(view_all(services)))
+}
+
+fn view_all(services: Summaries) -> Services {
+    let view = |((service, env), summary)| view(service, env, summary);
+    Services { services: services.into_iter().map(view).collect(), next: None }
+}
+
+fn view(service: String, env: String, summary: ServiceSummary) -> ServiceView {
+    let counts = |counts: BTreeMap<String, i64>| {
+        counts.into_iter().map(|(name, count)| (name, count.to_string())).collect()
+    };
+    let open = |(kind, (confirmed, suspected)): (String, (i64, i64))| {
+        let count =
+            OpenCount { confirmed: confirmed.to_string(), suspected: suspected.to_string() };
+        (kind, count)
+    };
+    ServiceView {
+        service,
+        env,
+        outcomes_last_hour: counts(summary.outcomes),
+        sources: counts(summary.sources),
+        last_push_at: summary.last_push_us.map(format_us),
+        open_findings: summary.findings.into_iter().map(open).collect(),
+        ledgers: summary.ledgers.into_iter().map(|(ledger, sum)| (ledger, amounts(sum))).collect(),
+    }
+}
+
+fn amounts(sum: Amounts) -> AmountsView {
+    AmountsView {
+        overpaid: sum.overpaid.to_string(),
+        overcharged: sum.overcharged.to_string(),
+        underpaid: sum.underpaid.to_string(),
+        undercharged: sum.undercharged.to_string(),
+        exposure: sum.exposure.to_string(),
+    }
+}

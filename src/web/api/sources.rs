@@ -1,0 +1,149 @@
+//! Who reports, and what of it is missing.
+
+use actix_web::{HttpRequest, web};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::Serialize;
+
+use crate::outcome::format_us;
+use crate::store::{SourceRow, size_of};
+use crate::web::AppState;
+use crate::web::error::{ApiError, ErrorBody};
+use crate::web::query::Params;
+
+/// One guard instance. 64-bit numbers are strings.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct SourceView {
+    /// Which service.
+    service: String,
+    /// Which env.
+    env: String,
+    /// Which instance.
+    source: String,
+    /// `open`, `silent` (watched, and not heard) or `closed` (said goodbye).
+    state: String,
+    /// Whether it sends heartbeats; only then can it be called silent.
+    watched: bool,
+    /// Receipt of its newest push or heartbeat.
+    last_push_at: String,
+    /// Receipt of its newest heartbeat.
+    last_heartbeat_at: Option<String>,
+    /// Its newest run; null if its events are not counted.
+    boot: Option<BootView>,
+}
+
+/// One run of a source.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct BootView {
+    /// Its start time or number.
+    boot: String,
+    /// Receipt of its first word.
+    first_received_at: String,
+    /// Receipt of its newest word.
+    last_received_at: String,
+    /// Highest number that came or that a heartbeat named.
+    last_seq: String,
+    /// Numbers that were taken.
+    received: String,
+    /// Numbers that came and were refused.
+    refused: String,
+    /// Numbers that nobody waits for any more.
+    lost: String,
+    /// Numbers that did not come.
+    missing: String,
+}
+
+/// A part of the list.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct Sources {
+    /// By service, env and source.
+    sources: Vec<SourceView>,
+    /// For `after`; null at the end.
+    next: Option<String>,
+}
+
+/// The sources, by service, env and name.
+#[utoipa::path(get, path = "/api/v1/sources", tag = "sources", params(
+    ("service" = Option<String>, Query),
+    ("limit" = Option<u32>, Query, description = "1 to 1,000; 100 by default"),
+    ("after" = Option<String>, Query, description = "`next` of the answer before"),
+), responses(
+    (status = 200, body = Sources),
+    (status = 400, description = "A parameter is wrong", body = ErrorBody),
+    (status = 503, description = "The database does not answer", body = ErrorBody),
+))]
+pub(in crate::web) async fn list(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<web::Json<Sources>, ApiError> {
+    let params = Params::parse(request.query_string(), &["service", "limit", "after"])?;
+    let service = params.id("service")?;
+    let limit = params.limit(100)?;
+    let after = params.after(parse_key)?;
+    let after = after
+        .as_ref()
+        .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
+    let rows = state.store.sources(after, service.as_deref(), limit).await?;
+    let next = rows.last().filter(|_| rows.len() >= limit as usize).map(format_key);
+    Ok(web::Json(Sources { sources: rows.into_iter().map(view).collect(), next }))
+}
+
+/// The place of a source in the list, for `after`: names may hold anything, so each is encoded.
+pub(in crate::web) fn format_key(row: &SourceRow) -> String {
+    [&row.service, &row.env, &row.source]
+        .map(|name| utf8_percent_encode(name, NON_ALPHANUMERIC).to_string())
+        .join(".")
+}
+
+/// Reads [`format_key`] back.
+pub(in crate::web) fn parse_key(text: &str) -> Option<[String; 3]> {
+    let names: Vec<String> = text
+        .split('.')
+        .map(|name| percent_decode_str(name).decode_utf8().map(String::from))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    names.try_into().ok()
+}
+
+/// A source outside.
+pub(super) fn view(row: SourceRow) -> SourceView {
+    SourceView {
+        service: row.service,
+        env: row.env,
+        source: row.source,
+        state: row.state,
+        watched: row.last_heartbeat_us.is_some(),
+        last_push_at: format_us(row.last_push_us),
+        last_heartbeat_at: row.last_heartbeat_us.map(format_us),
+        boot: row.boot.map(|boot| BootView {
+            missing: size_of(&boot.missing()).to_string(),
+            received: size_of(&boot.received).to_string(),
+            refused: size_of(&boot.refused).to_string(),
+            lost: size_of(&boot.lost).to_string(),
+            boot: boot.boot,
+            first_received_at: format_us(boot.first_received_us),
+            last_received_at: format_us(boot.last_received_us),
+            last_seq: boot.last_seq.to_string(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_survives_any_name() {
+        let row = SourceRow {
+            service: "a.b%".into(),
+            env: "prod".into(),
+            source: "é/x".into(),
+            state: "open".into(),
+            last_push_us: 0,
+            last_heartbeat_us: None,
+            boot: None,
+        };
+        let key = parse_key(&format_key(&row)).unwrap();
+        assert_eq!(key, [row.service, row.env, row.source]);
+        assert_eq!(parse_key("a.b"), None);
+    }
+}
