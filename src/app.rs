@@ -4,7 +4,6 @@
 //! Nothing here decides anything about outcomes. Whoever wants to know what runs, in which order
 //! it comes up and what happens at the end, reads this file from top to bottom.
 
-use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -14,18 +13,24 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::ingest::{Ingest, Parts};
 use crate::metrics::{Metrics, MetricsError};
 use crate::store::{DatabaseLock, Store, StoreError};
 use crate::vitals::Vitals;
 use crate::web::{AppState, Server};
 
-/// From the signal to the end: what service managers allow at least (Docker kills after 10 s).
-const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
+/// How long the parts have from the signal on. Service managers kill after 10 s (Docker's default),
+/// so that is the end of all of it; what the judge has not done by its time, it does at the next
+/// start, which costs nothing but lag.
+const JUDGE_UNTIL: Duration = Duration::from_secs(8);
+const REQUESTS_UNTIL: Duration = Duration::from_secs(9);
+const DATABASE_UNTIL: Duration = Duration::from_secs(10);
 
 /// The collector, built and bound, not yet serving.
 pub struct Application {
     address: SocketAddr,
     server: Server,
+    ingest: Ingest,
     store: Arc<Store>,
     vitals: Arc<Vitals>,
     _lock: DatabaseLock,
@@ -37,7 +42,7 @@ pub enum StartError {
     /// The address is taken or not this machine's.
     #[error(
         "can't listen on {address}: {source}; is another dedupwatch running? If not, choose \
-             another address with --listen"
+         another address with --listen"
     )]
     Listen {
         /// Which address.
@@ -53,9 +58,9 @@ pub enum StartError {
         /// Why.
         source: StoreError,
     },
-    /// The counters can't go on from where they were.
-    #[error("can't read the totals behind the counters: {0}")]
-    Metrics(MetricsError),
+    /// The stored totals can't be read.
+    #[error("can't go on with the counters: {0}")]
+    Metrics(#[from] MetricsError),
     /// The server's threads did not come up.
     #[error("can't start the server: {0}")]
     Server(io::Error),
@@ -65,26 +70,33 @@ impl Application {
     /// Builds all parts. The address is bound first: two collectors started by mistake then never
     /// touch one database.
     pub async fn build(mut config: Config, clock: Clock) -> Result<Self, StartError> {
-        let listen = |source| StartError::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
+        let (listener, address) = listen(config.listen)?;
         if config.external_url.is_empty() {
             config.external_url = format!("http://{address}");
         }
         let config = Arc::new(config);
-        let (lock, store) = open_store(&config).await?;
-        let vitals = Arc::new(Vitals::default());
-        let metrics = Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await;
-        let metrics = Arc::new(metrics.map_err(StartError::Metrics)?);
+        let told = |source| StartError::Store { url: config.database.clone(), source };
+        let lock = DatabaseLock::take(&config.database).await.map_err(told)?;
+        let store = Store::open(&config.database, &config.collector).await.map_err(told)?;
+        let (store, vitals) = (Arc::new(store), Arc::new(Vitals::default()));
+        let metrics = Arc::new(Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await?);
+        let parts = Parts {
+            store: Arc::clone(&store),
+            vitals: Arc::clone(&vitals),
+            clock: clock.clone(),
+            gap_grace_us: config.audit.gap_grace_us,
+        };
+        let ingest = Ingest::start(parts).await.map_err(told)?;
         let state = AppState {
             store: Arc::clone(&store),
+            ingest: ingest.clone(),
             metrics,
             vitals: Arc::clone(&vitals),
             clock,
             config: Arc::clone(&config),
         };
         let server = Server::new(listener, state).map_err(StartError::Server)?;
-        Ok(Self { address, server, store, vitals, _lock: lock })
+        Ok(Self { address, server, ingest, store, vitals, _lock: lock })
     }
 
     /// Where it listens; with port 0 in the configuration, the port that was free.
@@ -92,31 +104,44 @@ impl Application {
         self.address
     }
 
-    /// Serves until `stop` is done; then takes no more, brings to disk what was taken, and ends
-    /// within 10 s.
+    /// Serves until `stop` is done; then takes no more (503), brings to disk what was taken, and
+    /// ends within 10 s.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let server_stop = self.server.stop_handle();
-        let server = tokio::spawn(self.server.run());
-        stop.await;
-        tracing::info!("stopping: no more outcomes are taken");
-        let end = Instant::now() + SHUTDOWN_MAX;
-        self.vitals.set_closing();
-        let in_time = timeout_at(end, async {
-            server_stop.stop().await;
-        });
-        if in_time.await.is_err() {
-            tracing::warn!("stopped after 10 s with work left; it is done at the next start");
+        let mut server = tokio::spawn(self.server.run());
+        tokio::select! {
+            () = stop => {}
+            ended = &mut server => {
+                ended??;
+                anyhow::bail!("the server ended by itself");
+            }
         }
-        server.await??;
-        self.store.close().await?;
+        let told = Instant::now();
+        tracing::info!("stopping: no more outcomes are taken");
+        self.vitals.set_closing();
+        within(told + JUDGE_UNTIL, "outcomes", self.ingest.shutdown()).await;
+        within(told + REQUESTS_UNTIL, "requests", server_stop.stop()).await;
+        server.abort();
+        if let Some(closed) = within(told + DATABASE_UNTIL, "reads", self.store.close()).await {
+            closed?;
+        }
         tracing::info!("stopped");
         Ok(())
     }
 }
 
-async fn open_store(config: &Config) -> Result<(DatabaseLock, Arc<Store>), StartError> {
-    let told = |source| StartError::Store { url: config.database.clone(), source };
-    let lock = DatabaseLock::take(&config.database).await.map_err(told)?;
-    let store = Store::open(&config.database, &config.collector).await.map_err(told)?;
-    Ok((lock, Arc::new(store)))
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let told = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(told)?;
+    let address = listener.local_addr().map_err(told)?;
+    Ok((listener, address))
+}
+
+/// Waits for a part to end, but not for ever.
+async fn within<T>(end: Instant, what: &str, part: impl Future<Output = T>) -> Option<T> {
+    let ended = timeout_at(end, part).await.ok();
+    if ended.is_none() {
+        tracing::warn!("stopping: {what} did not end in time");
+    }
+    ended
 }

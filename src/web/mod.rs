@@ -20,6 +20,7 @@ use actix_web::web::{self as actix, ServiceConfig};
 pub use self::server::{Server, StopHandle};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::vitals::Vitals;
@@ -28,6 +29,8 @@ use crate::vitals::Vitals;
 pub struct AppState {
     /// The database.
     pub store: Arc<Store>,
+    /// The way in for outcomes.
+    pub ingest: Ingest,
     /// The counters.
     pub metrics: Arc<Metrics>,
     /// The signs of life of the other parts.
