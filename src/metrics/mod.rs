@@ -35,6 +35,8 @@ use crate::vitals::Vitals;
 /// The content type of [`Metrics::render`], to the letter: Prometheus 3 takes no other spelling.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+const COMMIT_NAME: &str = "dedupwatch_commit_duration_seconds";
+const COMMIT_HELP: &str = "How long commits of the log took, in seconds.";
 /// Upper bounds of the commit times, in seconds: a commit is one fsync, at times a checkpoint.
 const COMMIT_SECONDS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -85,10 +87,7 @@ impl Metrics {
             state.labels.env(&env);
         }
         let registry = Registry::new();
-        let options = HistogramOpts::new(
-            "dedupwatch_commit_duration_seconds",
-            "How long commits of the log took, in seconds.",
-        );
+        let options = HistogramOpts::new(COMMIT_NAME, COMMIT_HELP);
         let commit_seconds = Histogram::with_opts(options.buckets(COMMIT_SECONDS.to_vec()))?;
         let shared = Arc::new(Shared { state: Mutex::new(state), vitals });
         registry.register(Box::new(commit_seconds.clone()))?;
@@ -158,6 +157,16 @@ impl Metrics {
         self.shared.lock().gauges = gauges;
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
+}
+
+/// Name with labels, and help, of every metric but the process's own, for the README.
+pub fn described() -> impl Iterator<Item = (String, &'static str)> {
+    let named = |spec: &families::Spec| match spec.labels {
+        [] => spec.name.to_owned(),
+        labels => format!("{}{{{}}}", spec.name, labels.join(",")),
+    };
+    let specs = families::SPECS.iter().map(move |spec| (named(spec), spec.help));
+    specs.chain([(COMMIT_NAME.to_owned(), COMMIT_HELP)])
 }
 
 impl Shared {

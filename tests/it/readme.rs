@@ -1,9 +1,10 @@
-//! The README names every key as it is.
+//! The README names every key and every metric as it is.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use dedupwatch::config::{Config, KEYS};
+use dedupwatch::metrics;
 
 fn readme() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -19,6 +20,15 @@ fn every_key_stands_in_the_readme() {
             value => format!("`{value}`"),
         };
         writeln!(table, "| `{}` | {default} | {} |", key.name, key.about).unwrap();
+    }
+    assert!(readme().contains(&table), "the table has to be:\n{table}");
+}
+
+#[test]
+fn every_metric_stands_in_the_readme() {
+    let mut table = "| metric | meaning |\n|---|---|\n".to_owned();
+    for (name, help) in metrics::described() {
+        writeln!(table, "| `{name}` | {help} |").unwrap();
     }
     assert!(readme().contains(&table), "the table has to be:\n{table}");
 }
