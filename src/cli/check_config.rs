@@ -1,5 +1,6 @@
 //! `check-config`: what holds and where it comes from, so that a start holds no surprise.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use super::settings::SettingArgs;
@@ -7,7 +8,7 @@ use crate::config::{KEYS, Loaded};
 
 /// Prints what holds; secrets are hidden.
 pub(super) fn run(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
-    print!("{}", printed(&settings.load()?));
+    std::io::stdout().write_all(printed(&settings.load()?).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -20,5 +21,8 @@ fn printed(loaded: &Loaded) -> String {
         let origin = loaded.origin(key).as_str();
         format!("{:<22} {value:<34} {origin:<12} {}\n", key.name, key.about)
     });
-    lines.collect()
+    let passed_over = loaded.passed_over.iter();
+    let passed_over =
+        passed_over.map(|name| format!("{name} is passed over: no key is named so\n"));
+    lines.chain(passed_over).collect()
 }

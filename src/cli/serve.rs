@@ -1,5 +1,6 @@
 //! `serve`: the collector, until SIGTERM or SIGINT.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -8,15 +9,21 @@ use super::settings::SettingArgs;
 use super::start_logs;
 use crate::app::Application;
 use crate::clock::Clock;
+use crate::config::Loaded;
 
 /// Serves until it is told to stop.
 pub(super) async fn run(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
-    let config = settings.load()?.config;
+    let Loaded { config, passed_over, .. } = settings.load()?;
     start_logs(&config.log_filter, config.log_format);
+    if !passed_over.is_empty() {
+        tracing::warn!(?passed_over, "variables that are no key's");
+    }
     let stop = stop_signal()?;
     let database = config.database.clone();
     let application = Application::build(config, Clock::System).await?;
-    println!(
+    // Whoever closed standard output does not want to know.
+    let _ = writeln!(
+        std::io::stdout(),
         "dedupwatch {} listens on http://{}, database {database}",
         env!("CARGO_PKG_VERSION"),
         application.address(),

@@ -12,7 +12,7 @@ use crate::config::{Layers, Loaded, Problem, Problems, load};
 #[command(after_help = AFTER_HELP)]
 pub(super) struct SettingArgs {
     /// A TOML file; an unknown key in it is an error
-    #[arg(long, value_name = "FILE", env = "DEDUPWATCH_CONFIG")]
+    #[arg(long, value_name = "FILE", env = FILE_VARIABLE)]
     config: Option<PathBuf>,
     /// Address and port of the server [env: DEDUPWATCH_LISTEN] [default: 127.0.0.1:9736]
     #[arg(long, value_name = "ADDR")]
@@ -29,6 +29,9 @@ pub(super) struct SettingArgs {
     #[arg(long)]
     insecure_listen: bool,
 }
+
+/// Names the file; the one variable that is no key.
+const FILE_VARIABLE: &str = "DEDUPWATCH_CONFIG";
 
 const AFTER_HELP: &str = "Each key of the file is also a variable: `warmup` under [audit] is \
     DEDUPWATCH_AUDIT_WARMUP. `dedupwatch check-config` prints all of them with what holds.";
@@ -61,6 +64,8 @@ impl SettingArgs {
 fn environment() -> Vec<(String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into(), value.to_string_lossy().into()))
-        .filter(|(name, _): &(String, String)| name.starts_with("DEDUPWATCH_"))
+        .filter(|(name, _): &(String, String)| {
+            name.starts_with("DEDUPWATCH_") && name != FILE_VARIABLE
+        })
         .collect()
 }

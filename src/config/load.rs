@@ -39,9 +39,9 @@ impl Origin {
 pub struct Layers {
     /// The text of the file.
     pub file: Option<String>,
-    /// The variables, by name. Names that are no key's are passed over: Kubernetes puts some of
-    /// that form into the environment of each container (`DEDUPWATCH_PORT` for a service of this
-    /// name).
+    /// The variables, by name. Names that are no key's are told and passed over, not refused:
+    /// Kubernetes puts some of that form into each container (`DEDUPWATCH_PORT` for a service of
+    /// this name).
     pub environment: Vec<(String, String)>,
     /// The flags, by key.
     pub flags: Vec<(&'static str, String)>,
@@ -79,6 +79,8 @@ impl std::error::Error for Problems {}
 pub struct Loaded {
     /// What holds.
     pub config: Config,
+    /// Variables of our form that are no key's: a slip of the pen, or not meant for us.
+    pub passed_over: Vec<String>,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -92,7 +94,11 @@ impl Loaded {
 /// Puts the layers together, or says all that is wrong with them.
 pub fn load(layers: &Layers) -> Result<Loaded, Problems> {
     let mut loading = Loading {
-        loaded: Loaded { config: Config::default(), origins: BTreeMap::new() },
+        loaded: Loaded {
+            config: Config::default(),
+            passed_over: passed_over(&layers.environment),
+            origins: BTreeMap::new(),
+        },
         problems: Vec::new(),
     };
     if let Some(text) = &layers.file {
@@ -183,6 +189,12 @@ impl Loading {
             self.add("listen", problem, remedy);
         }
     }
+}
+
+fn passed_over(environment: &[(String, String)]) -> Vec<String> {
+    let is_key = |name: &str| KEYS.iter().any(|key| key.variable() == name);
+    let names = environment.iter().map(|(name, _)| name).filter(|name| !is_key(name));
+    names.cloned().collect()
 }
 
 /// Leaves by their full names. Empty tables are no keys of their own.
@@ -334,7 +346,8 @@ mod tests {
     #[test]
     fn what_kubernetes_puts_there_is_passed_over() {
         let environment = vec![("DEDUPWATCH_PORT".into(), "tcp://10.0.0.1:9736".into())];
-        assert!(load(&Layers { environment, ..Layers::default() }).is_ok());
+        let loaded = load(&Layers { environment, ..Layers::default() }).unwrap();
+        assert_eq!(loaded.passed_over, ["DEDUPWATCH_PORT"]);
     }
 
     #[test]

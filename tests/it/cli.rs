@@ -40,7 +40,7 @@ fn check_config_prints_what_holds() {
     let file = file.to_str().unwrap();
     let checked = run(
         &["check-config", "--config", file, "--listen", "127.0.0.1:1"],
-        &[("DEDUPWATCH_COLLECTOR", "c-9")],
+        &[("DEDUPWATCH_COLLECTOR", "c-9"), ("DEDUPWATCH_LISTN", "127.0.0.1:2")],
     );
     let told = text(&checked.stdout);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
@@ -54,6 +54,7 @@ fn check_config_prints_what_holds() {
     assert_eq!(line("audit.horizon"), "audit.horizon 2h default");
     assert_eq!(line("webhook.url"), "webhook.url <hidden> file");
     assert!(!told.contains("hush"));
+    assert!(told.contains("DEDUPWATCH_LISTN is passed over"), "{told}");
 }
 
 #[test]
