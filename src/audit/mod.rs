@@ -1,7 +1,54 @@
 //! The audit: is every settlement booked exactly once; if not, who, how much, why?
+//!
+//! A pure fold over the records of the log: [`Audit::fold`]. It has no clock and no store: the
+//! same log gives the same verdicts.
+//!
+//! | what | where |
+//! |---|---|
+//! | what was heard of sources, and so when they were blind | `source`, `run`, `offset`, `ledger` |
+//! | what is known of the order of two events | `order` |
+//! | sets of what was said, by player and settlement | `facts` |
+//! | `duplicate_leak` | `leak` |
+//! | `live_eviction` | `eviction` |
+//! | `false_block`, `unverifiable_block` | `block`, `window` |
+//! | `indeterminate_outcome` | `unclear` |
+//! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `fold`, `group` |
+//! | rows that grow, close and are followed by others | `book`, `group` |
+//! | graces | `waits`, `settle` |
+//!
+//! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
+//! windows belong beside `window`; effects, refs, message ids, clocks and state versions get a
+//! file each.
 
+mod block;
+mod book;
+mod eviction;
+mod facts;
 mod finding;
+mod fold;
+mod group;
+mod leak;
+mod ledger;
+mod offset;
+mod order;
+mod run;
 mod settings;
+mod settle;
+mod source;
+mod state;
+mod unclear;
+mod waits;
+mod window;
+mod witness;
 
+pub use book::{Book, Change, Row, SumKey, Sums};
+pub use facts::{
+    Facts, Needs, PlayerFacts, PlayerKey, RefFacts, RefKey, SignatureFacts, SignatureKey, Table,
+};
 pub use finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
+pub use group::Group;
+pub use ledger::{Ledger, Ledgers};
 pub use settings::Settings;
+pub use source::{Blind, Source, SourceId, Sources};
+pub use state::{Audit, Service, player_key};
+pub use waits::{Wait, Waiting, Waits};

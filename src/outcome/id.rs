@@ -49,6 +49,11 @@ impl Id {
         }
     }
 
+    /// Stands for an id that could not be read; no id from outside equals it.
+    pub fn unread() -> Self {
+        Self("".into())
+    }
+
     /// The text, as it was sent.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a test binary has nobody to reach it")]
 
 mod app;
+mod cases;
 mod cli;
 mod readme;
 mod support;

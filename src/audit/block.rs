@@ -1,0 +1,162 @@
+//! `false_block` and `unverifiable_block`: a settlement was refused that was never booked.
+//!
+//! Proven by the window, where all that it held is known and the key is not in it; else by
+//! coverage: nobody who could have booked it was unheard. What can't be known is unverifiable.
+
+use super::book::Verdict;
+use super::facts::{Block, Blocks, PlayerFacts, SignatureFacts};
+use super::finding::{Coverage, Kind, OrderKnown, Severity};
+use super::ledger::Ledger;
+use super::settings::Settings;
+use super::source::Sources;
+use super::window;
+use super::witness::Evidence;
+use crate::outcome::{Amounts, Outcome, Reason};
+
+/// Blocks that are not about the window wait longer: the delivery is to be tried again.
+const RETRY_GRACE_US: i64 = 600_000_000;
+/// How long an unverifiable block is only good to know.
+const INFO_US: i64 = 600_000_000;
+
+/// What the audit knows around a key.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) ledger: &'a Ledger,
+    pub(super) settings: &'a Settings,
+    pub(super) watermark_us: i64,
+}
+
+/// What is to be said of a key, and when to look again.
+pub(super) struct Judged {
+    pub(super) kind: Kind,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) due_us: Option<i64>,
+    /// Look again when a hole fills.
+    pub(super) hole: bool,
+}
+
+const NOTHING: Judged = Judged { kind: Kind::FalseBlock, verdict: None, due_us: None, hole: false };
+
+/// Remembers a block whose window is now known not to hold the key; once shown, it stays shown.
+pub(super) fn prove(
+    context: Context<'_>,
+    player: &PlayerFacts,
+    signature: i64,
+    facts: &mut SignatureFacts,
+) {
+    let Some(blocks) = facts.blocks.as_mut().filter(|blocks| blocks.proven.is_none()) else {
+        return;
+    };
+    let candidates = std::iter::once(&blocks.first).chain(&blocks.newest);
+    let proven = candidates
+        .filter(|block| by_the_window(block))
+        .find(|block| window::can_not_hold(context.sources, player, block, signature));
+    blocks.proven = proven.cloned();
+}
+
+fn by_the_window(block: &Block) -> bool {
+    matches!(block.reason, None | Some(Reason::Replay))
+}
+
+/// Judges the blocks of one key.
+pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
+    let Some(blocks) = &facts.blocks else { return NOTHING };
+    let booked = !facts.accepted.is_empty() || !facts.evicted.is_empty();
+    if booked || facts.unknowns.is_some() {
+        return NOTHING;
+    }
+    let stands = facts.rows.iter().any(|row| {
+        row.finding.kind == Kind::FalseBlock
+            && row.finding.state == super::finding::State::Confirmed
+    });
+    let coverage = coverage(context, blocks);
+    let block = blocks.proven.as_ref().unwrap_or(&blocks.first);
+    if coverage == Coverage::Blind && blocks.proven.is_none() && !stands {
+        return unverifiable(context, facts, blocks);
+    }
+    let due_us = block.at.at_us.saturating_add(grace_us(context.settings, block));
+    let confirmed = stands || context.watermark_us >= due_us;
+    let certain = blocks.proven.is_some() || coverage == Coverage::Full;
+    let severity = if certain { Severity::Critical } else { Severity::Warning };
+    let cause = match (&blocks.proven, block.reason) {
+        (Some(_), _) => "not_in_window",
+        (None, Some(reason)) => reason.as_str(),
+        (None, None) => "never_accepted",
+    };
+    Judged {
+        kind: Kind::FalseBlock,
+        verdict: verdict(context, facts, blocks, block, (cause, severity, confirmed, coverage))
+            .map(|verdict| Verdict { amounts: Amounts::missing(facts.signature.net()), ..verdict }),
+        due_us: (!confirmed).then_some(due_us),
+        hole: !confirmed,
+    }
+}
+
+fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -> Judged {
+    let block = &blocks.first;
+    let grace_us = block.at.at_us.saturating_add(grace_us(context.settings, block));
+    let warning_us = block.at.at_us.saturating_add(INFO_US);
+    let confirmed = context.watermark_us >= grace_us;
+    let warned = context.watermark_us >= warning_us;
+    let severity = if warned { Severity::Warning } else { Severity::Info };
+    let due_us = if confirmed { warning_us } else { grace_us };
+    let say = ("blind", severity, confirmed, Coverage::Blind);
+    Judged {
+        kind: Kind::UnverifiableBlock,
+        verdict: verdict(context, facts, blocks, block, say)
+            .map(|verdict| Verdict { amounts: Amounts::at_risk(facts.signature.net()), ..verdict }),
+        due_us: (!confirmed || !warned).then_some(due_us),
+        hole: true,
+    }
+}
+
+/// How well everybody was heard who could have booked it before its first block.
+fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
+    let first = &blocks.first;
+    let heard =
+        context.ledger.coverage(context.sources, context.settings, first.at.source, first.at.at_us);
+    let holds_something = first.window.is_some_and(|window| window.len > 0);
+    if holds_something { heard.max(Coverage::Assumed) } else { heard }
+}
+
+fn grace_us(settings: &Settings, block: &Block) -> i64 {
+    if by_the_window(block) { settings.block_grace_us } else { RETRY_GRACE_US }
+}
+
+fn verdict(
+    context: Context<'_>,
+    facts: &SignatureFacts,
+    blocks: &Blocks,
+    block: &Block,
+    (cause, severity, confirmed, coverage): (&str, Severity, bool, Coverage),
+) -> Option<Verdict> {
+    let name = context.sources.name(block.at.source)?;
+    let evidence = Evidence::about_the_subject(context.sources);
+    let mut witness = evidence.block("blocked", Outcome::ReplayBlocked, block)?;
+    if coverage == Coverage::Blind && blocks.proven.is_none() {
+        let from_us = block.at.at_us.saturating_sub(context.settings.horizon_us);
+        let unheard =
+            context.ledger.blind(context.sources, block.at.source, from_us, block.at.at_us);
+        witness.text = Some(match unheard.and_then(|id| context.sources.name(id)) {
+            Some(name) => format!("not everything was heard of source {}", name.source),
+            None => "the ledger is new: its guards may remember what was booked before".into(),
+        });
+    }
+    Some(Verdict {
+        count: blocks.count,
+        amounts: Amounts::default(),
+        players: 1,
+        severity,
+        confirmed,
+        cause: cause.to_owned(),
+        order: if facts.accepted.is_empty() { OrderKnown::Proven } else { OrderKnown::Assumed },
+        coverage,
+        service: name.service.to_string(),
+        env: name.env.to_string(),
+        source: Some(name.source.clone()),
+        first_us: blocks.first.at.at_us,
+        last_us: blocks.last_us,
+        witnesses: vec![witness],
+    })
+}

@@ -1,0 +1,427 @@
+//! The book of findings: which rows are open, what they show, and their sums.
+//!
+//! Rules say what *is*, as a total for each subject; the book turns that into rows that grow, are
+//! closed, and are followed by new ones. A suspicion that is disproved before it stood is
+//! withdrawn without a trace: in a healthy fleet a block is often heard before its acceptance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
+use crate::outcome::{Amounts, Id, KeyedHash};
+
+/// New rows of a kind and service in one minute of receipt; beyond, one row `more` (audit.md).
+const ROWS_A_MINUTE_MAX: u32 = 1_000;
+const MINUTE_US: i64 = 60_000_000;
+/// Evidence kept in a row that counts many occurrences.
+pub(super) const EXAMPLES_MAX: usize = 10;
+
+/// What a rule says about a subject, in all.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    pub(super) count: u64,
+    pub(super) amounts: Amounts,
+    pub(super) players: u64,
+    pub(super) severity: Severity,
+    pub(super) confirmed: bool,
+    pub(super) cause: String,
+    pub(super) order: OrderKnown,
+    pub(super) coverage: Coverage,
+    pub(super) service: String,
+    pub(super) env: String,
+    pub(super) source: Option<Id>,
+    pub(super) first_us: i64,
+    pub(super) last_us: i64,
+    pub(super) witnesses: Vec<Witness>,
+}
+
+/// A row as its subject remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    pub(super) finding: Finding,
+    /// Where it began to count.
+    base: Counted,
+    /// The minute whose row `more` shows it instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    more: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counted {
+    count: u64,
+    amounts: Amounts,
+}
+
+impl Counted {
+    fn of(finding: &Finding) -> Self {
+        Self { count: finding.count, amounts: finding.amounts }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_sub(other.count),
+            amounts: self.amounts.minus(other.amounts),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            amounts: self.amounts.plus(other.amounts),
+        }
+    }
+}
+
+impl Row {
+    /// The total that its subject had reached with it.
+    fn end(&self) -> Counted {
+        self.base.plus(Counted::of(&self.finding))
+    }
+
+    /// How many its subject had counted with it.
+    pub(super) fn end_count(&self) -> u64 {
+        self.end().count
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.finding.state != State::Closed
+    }
+}
+
+/// Sums over rows of one (kind, service, env, ledger).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    /// Rows that were ever confirmed.
+    pub confirmed_ever: u64,
+    /// Confirmed and open.
+    pub open_confirmed: u64,
+    /// Suspected.
+    pub open_suspected: u64,
+    /// What the confirmed and open ones come to.
+    pub amounts: Amounts,
+}
+
+/// (kind, service, env, ledger); the ledger is empty where a row is about none.
+pub type SumKey = (Kind, String, String, String);
+
+/// What the store is to do with a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Write it.
+    Write {
+        /// The row.
+        finding: Box<Finding>,
+        /// It gained a confirmed occurrence.
+        gained: bool,
+    },
+    /// Take it out: it never stood.
+    Withdraw,
+}
+
+/// The book.
+#[derive(Clone, Debug)]
+pub struct Book {
+    hash: KeyedHash,
+    sums: BTreeMap<SumKey, Sums>,
+    sums_changed: BTreeSet<SumKey>,
+    opened: BTreeMap<(Kind, String), (i64, u32)>,
+    changes: BTreeMap<String, Change>,
+    /// The rows `more` by service and minute, while their keys may change them.
+    more: BTreeMap<(Kind, Subject), Row>,
+    more_changed: BTreeSet<(Kind, Subject)>,
+}
+
+impl Book {
+    pub(super) fn new(hash: KeyedHash) -> Self {
+        Self {
+            hash,
+            sums: BTreeMap::new(),
+            sums_changed: BTreeSet::new(),
+            opened: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            more: BTreeMap::new(),
+            more_changed: BTreeSet::new(),
+        }
+    }
+
+    /// Takes back stored sums.
+    pub fn restore_sums(&mut self, key: SumKey, sums: Sums) {
+        self.sums.insert(key, sums);
+    }
+
+    /// Takes back a stored row `more`.
+    pub fn restore_more(&mut self, row: Row) {
+        self.more.insert((row.finding.kind, row.finding.subject.clone()), row);
+    }
+
+    /// All sums.
+    pub fn sums(&self) -> &BTreeMap<SumKey, Sums> {
+        &self.sums
+    }
+
+    /// Rows that changed since the last call.
+    pub fn take_changes(&mut self) -> BTreeMap<String, Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Rows `more` that changed since the last call.
+    pub fn take_more(&mut self) -> Vec<&Row> {
+        let changed = std::mem::take(&mut self.more_changed);
+        changed.into_iter().filter_map(|key| self.more.get(&key)).collect()
+    }
+
+    /// Sums that changed since the last call.
+    pub fn take_sums(&mut self) -> Vec<(SumKey, Sums)> {
+        let changed = std::mem::take(&mut self.sums_changed);
+        let sums = |key: &SumKey| self.sums.get(key).copied().unwrap_or_default();
+        changed.into_iter().map(|key| (key.clone(), sums(&key))).collect()
+    }
+
+    /// Brings the rows of a subject in line with what its rule says now; `because` is why a row
+    /// that stands no more is closed.
+    pub(super) fn settle(
+        &mut self,
+        rows: &mut Vec<Row>,
+        subject: &Subject,
+        kind: Kind,
+        verdict: Option<Verdict>,
+        because: &str,
+        received_us: i64,
+    ) {
+        let Some(i) = rows.iter().rposition(|row| row.finding.kind == kind) else {
+            if let Some(verdict) = verdict.filter(|verdict| verdict.count > 0) {
+                rows.push(self.open(subject, kind, None, verdict, received_us));
+            }
+            return;
+        };
+        let Some(row) = rows.get_mut(i) else { return };
+        let stands = verdict.filter(|verdict| verdict.count > row.base.count);
+        match (row.is_open(), stands) {
+            (true, Some(verdict)) => self.update(row, verdict),
+            (true, None) if row.finding.state == State::Suspected => {
+                let row = rows.remove(i);
+                self.withdraw(&row);
+            }
+            (true, None) => self.close(row, because, Counted::default()),
+            (false, Some(verdict)) if verdict.count > row.end().count => {
+                let next = self.open(subject, kind, Some(&*row), verdict, received_us);
+                rows.push(next);
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// Closes the open row of a kind as it stands: what happens after counts from there.
+    pub(super) fn close_as_is(&mut self, rows: &mut [Row], kind: Kind, because: &str) {
+        let open = rows.iter_mut().rfind(|row| row.finding.kind == kind && row.is_open());
+        if let Some(row) = open {
+            let stands = Counted::of(&row.finding);
+            self.close(row, because, stands);
+        }
+    }
+
+    fn open(
+        &mut self,
+        subject: &Subject,
+        kind: Kind,
+        last: Option<&Row>,
+        verdict: Verdict,
+        received_us: i64,
+    ) -> Row {
+        let minute = received_us.div_euclid(MINUTE_US);
+        let ordinal = last.map_or(1, |row| row.finding.ordinal.saturating_add(1));
+        let base = last.map_or_else(Counted::default, Row::end);
+        let more = (!self.may_open(kind, &verdict.service, minute)).then_some(minute);
+        let finding = new_finding(&self.hash, subject, kind, ordinal, verdict, base);
+        let row = Row { finding, base, more };
+        self.show(None, &row);
+        row
+    }
+
+    fn may_open(&mut self, kind: Kind, service: &str, minute: i64) -> bool {
+        let opened = self.opened.entry((kind, service.to_owned())).or_insert((minute, 0));
+        if opened.0 != minute {
+            *opened = (minute, 0);
+        }
+        opened.1 = opened.1.saturating_add(1);
+        opened.1 <= ROWS_A_MINUTE_MAX
+    }
+
+    fn update(&mut self, row: &mut Row, mut verdict: Verdict) {
+        let was = row.finding.clone();
+        verdict.confirmed |= was.state == State::Confirmed;
+        let finding =
+            new_finding(&self.hash, &was.subject, was.kind, was.ordinal, verdict, row.base);
+        row.finding = Finding { service: was.service.clone(), env: was.env.clone(), ..finding };
+        if row.finding != was {
+            self.show(Some(&was), row);
+        }
+    }
+
+    fn withdraw(&mut self, row: &Row) {
+        self.account(Some(&row.finding), None);
+        match row.more {
+            Some(minute) => self.show_more(Some(&row.finding), None, minute),
+            None => {
+                self.changes.insert(row.finding.id.clone(), Change::Withdraw);
+            }
+        }
+    }
+
+    fn close(&mut self, row: &mut Row, because: &str, stands: Counted) {
+        let was = row.finding.clone();
+        row.finding.state = State::Closed;
+        row.finding.closed_because = Some(because.to_owned());
+        if was.amounts != stands.amounts {
+            row.finding.amounts_before_closing = Some(was.amounts);
+        }
+        row.finding.count = stands.count;
+        row.finding.amounts = stands.amounts;
+        self.show(Some(&was), row);
+    }
+
+    /// Accounts for a row that changed, and has it written.
+    fn show(&mut self, was: Option<&Finding>, row: &Row) {
+        let now = &row.finding;
+        if let Some(minute) = row.more {
+            return self.show_more(was, Some(now), minute);
+        }
+        self.account(was, Some(now));
+        let confirmed = |finding: &&Finding| finding.state == State::Confirmed;
+        let was_count = was.filter(confirmed).map_or(0, |was| was.count);
+        let gained = confirmed(&now) && now.count > was_count;
+        self.emit(now.clone(), gained);
+    }
+
+    fn emit(&mut self, finding: Finding, gained: bool) {
+        let before = match self.changes.get(&finding.id) {
+            Some(Change::Write { gained, .. }) => *gained,
+            _ => false,
+        };
+        let change = Change::Write { gained: gained || before, finding: Box::new(finding) };
+        if let Change::Write { finding, .. } = &change {
+            self.changes.insert(finding.id.clone(), change);
+        }
+    }
+
+    /// One row for what a minute may not open singly: the difference that a key makes goes there.
+    fn show_more(&mut self, was: Option<&Finding>, now: Option<&Finding>, minute: i64) {
+        let Some(about) = now.or(was) else { return };
+        let service = about.service.clone();
+        let subject = Subject::More { service, minute };
+        let key = (about.kind, subject.clone());
+        let counted = |finding: Option<&Finding>| {
+            finding
+                .filter(|finding| finding.state == State::Confirmed)
+                .map_or_else(Counted::default, Counted::of)
+        };
+        let (less, more) = (counted(was), counted(now));
+        let row = self.more.entry(key.clone()).or_insert_with(|| {
+            let id = Finding::id_of(&self.hash, about.kind, &subject, 1);
+            let empty = Finding {
+                id,
+                subject,
+                ordinal: 1,
+                ledger: None,
+                source: None,
+                player: None,
+                signature: None,
+                cause: "more".into(),
+                count: 0,
+                players: 0,
+                amounts: Amounts::default(),
+                state: State::Suspected,
+                witnesses: Vec::new(),
+                ..about.clone()
+            };
+            Row { finding: empty, base: Counted::default(), more: None }
+        });
+        let before = row.finding.clone();
+        let sum = Counted::of(&before).plus(more).minus(less);
+        (row.finding.count, row.finding.amounts) = (sum.count, sum.amounts);
+        row.finding.last_us = before.last_us.max(about.last_us);
+        row.finding.first_us = before.first_us.min(about.first_us);
+        row.finding.severity = before.severity.max(about.severity);
+        row.finding.state = match sum.count {
+            0 if before.state == State::Suspected => State::Suspected,
+            0 => State::Closed,
+            _ => State::Confirmed,
+        };
+        let row = row.clone();
+        self.more_changed.insert(key);
+        self.show(Some(&before), &row);
+    }
+
+    fn account(&mut self, was: Option<&Finding>, now: Option<&Finding>) {
+        let Some(about) = now.or(was) else { return };
+        let ledger = about.ledger.clone().unwrap_or_default();
+        let key = (about.kind, about.service.clone(), about.env.clone(), ledger);
+        let sums = self.sums.entry(key.clone()).or_default();
+        let state = |finding: Option<&Finding>| finding.map(|finding| finding.state);
+        match state(was) {
+            Some(State::Confirmed) => {
+                sums.open_confirmed = sums.open_confirmed.saturating_sub(1);
+                sums.amounts = sums.amounts.minus(was.map(|f| f.amounts).unwrap_or_default());
+            }
+            Some(State::Suspected) => {
+                sums.open_suspected = sums.open_suspected.saturating_sub(1);
+            }
+            _ => {}
+        }
+        match state(now) {
+            Some(State::Confirmed) => {
+                sums.open_confirmed += 1;
+                sums.amounts = sums.amounts.plus(now.map(|f| f.amounts).unwrap_or_default());
+                if state(was) != Some(State::Confirmed) {
+                    sums.confirmed_ever += 1;
+                }
+            }
+            Some(State::Suspected) => sums.open_suspected += 1,
+            _ => {}
+        }
+        self.sums_changed.insert(key);
+    }
+}
+
+fn new_finding(
+    hash: &KeyedHash,
+    subject: &Subject,
+    kind: Kind,
+    ordinal: u32,
+    verdict: Verdict,
+    base: Counted,
+) -> Finding {
+    let (ledger, player, signature) = match subject {
+        Subject::AuditKey { ledger, player, signature } => {
+            (Some(ledger.clone()), Some(player.clone()), Some(signature.clone()))
+        }
+        _ => (None, None, None),
+    };
+    let shown = Counted { count: verdict.count, amounts: verdict.amounts }.minus(base);
+    Finding {
+        id: Finding::id_of(hash, kind, subject, ordinal),
+        kind,
+        subject: subject.clone(),
+        ordinal,
+        severity: verdict.severity,
+        state: if verdict.confirmed { State::Confirmed } else { State::Suspected },
+        closed_because: None,
+        cause: verdict.cause,
+        order: verdict.order,
+        coverage: verdict.coverage,
+        service: verdict.service,
+        env: verdict.env,
+        ledger,
+        source: verdict.source,
+        player,
+        signature,
+        count: shown.count,
+        players: verdict.players,
+        first_us: verdict.first_us,
+        last_us: verdict.last_us,
+        amounts: shown.amounts,
+        amounts_before_closing: None,
+        witnesses: verdict.witnesses,
+    }
+}

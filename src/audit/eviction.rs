@@ -1,0 +1,257 @@
+//! `live_eviction`: the window let go of a signature that could still be replayed.
+//!
+//! Judged as of the acceptance that pushed it out: the one that carries it; else the next in that
+//! window by number of the same boot, else within 2 s; none if it did not fall out for want of
+//! room. A signature is live while its game is among the player's newest by first acceptance in
+//! turn; a game known only by late acceptances ranks behind those.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::block::Context;
+use super::facts::{GameFacts, PlayerFacts, Recent};
+use super::finding::OrderKnown;
+use super::order::{Moment, order};
+use super::settings::Settings;
+use super::source::Sources;
+use crate::outcome::{Reason, Signature, Window, WindowScope};
+
+/// Without numbers, the acceptance that pushed it out follows within this (audit.md).
+const PUSHED_WITHIN_US: i64 = 2_000_000;
+
+/// One eviction that may be live, or may become so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eviction {
+    pub(super) at: Moment,
+    pub(super) hash: i64,
+    pub(super) signature: Signature,
+    pub(super) game: Option<i64>,
+    pub(super) room: Option<i64>,
+    /// Told by the acceptance that pushed it out.
+    pub(super) inline: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<Reason>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) window: Option<Window>,
+    /// Its first acceptance, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) accepted: Option<Moment>,
+    /// In which row it is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) counted: Option<Counted>,
+    /// It could not be judged, and that was counted.
+    #[serde(default)]
+    pub(super) skipped: bool,
+}
+
+/// How an eviction is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub(super) cause: String,
+    pub(super) confirmed: bool,
+    /// The row of its cause, by its number.
+    pub(super) ordinal: u32,
+}
+
+/// What is to be said of an eviction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Never accepted, as far as is known: judged when it is.
+    NeverAccepted,
+    /// Its order to others is not known, and the answer depends on it.
+    NoOrder,
+    /// Somebody was blind since its game began.
+    Blind,
+    /// It could not be replayed any more.
+    NotLive,
+    /// It could.
+    Live { cause: &'static str, order: OrderKnown, pushed_by: Option<Moment> },
+}
+
+/// Judges one eviction of a player.
+pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Eviction) -> Standing {
+    let Some(accepted) = &eviction.accepted else { return Standing::NeverAccepted };
+    let pushed_by = pushed_by(player, eviction);
+    let as_of = pushed_by.as_ref().unwrap_or(&eviction.at);
+    let as_of = match order(context.sources, accepted, as_of) {
+        Some((Ordering::Less | Ordering::Equal, _)) => as_of,
+        Some((Ordering::Greater, OrderKnown::Proven))
+            if accepted.distance_us(as_of) > context.settings.live_for_us =>
+        {
+            return Standing::NeverAccepted;
+        }
+        _ if accepted.at_us > as_of.at_us => accepted,
+        _ => as_of,
+    };
+    let live = live_as_of(context.sources, context.settings, player, eviction, accepted, as_of);
+    let order = match live {
+        Live::No => return Standing::NotLive,
+        Live::NotKnown => return Standing::NoOrder,
+        Live::Yes(order) => order,
+    };
+    let game = eviction.game.and_then(|hash| player.games.iter().find(|game| game.game == hash));
+    let began_us = game.map_or(accepted.at_us, |game| game.accepted.at_us);
+    let ledger = context.ledger;
+    if ledger.blind(context.sources, eviction.at.source, began_us, as_of.at_us).is_some() {
+        return Standing::Blind;
+    }
+    let cause = cause(context, player, eviction, accepted, as_of);
+    Standing::Live { cause, order, pushed_by }
+}
+
+/// The acceptance that pushed it out.
+fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Moment> {
+    if eviction.inline {
+        return Some(eviction.at.clone());
+    }
+    if !matches!(eviction.reason, None | Some(Reason::Fifo)) {
+        return None;
+    }
+    let room = eviction.window.is_some_and(|window| window.scope == WindowScope::Room);
+    let entered = player.recent.iter().filter(|recent| {
+        recent.entered
+            && recent.at.source == eviction.at.source
+            && (!room || recent.room == eviction.room)
+    });
+    let by_number = |recent: &&Recent| match (recent.at.sequence, eviction.at.sequence) {
+        (Some(accepted), Some(evicted)) => accepted.0 == evicted.0 && accepted.1 > evicted.1,
+        _ => false,
+    };
+    let by_time = |recent: &&Recent| {
+        let after_us = recent.at.at_us.saturating_sub(eviction.at.at_us);
+        (recent.at.sequence.is_none() || eviction.at.sequence.is_none())
+            && (0..=PUSHED_WITHIN_US).contains(&after_us)
+    };
+    let next = entered.clone().filter(by_number).min_by_key(|recent| recent.at.sequence);
+    next.or_else(|| {
+        entered.filter(by_time).min_by_key(|recent| (recent.at.at_us, recent.at.position))
+    })
+    .map(|recent| recent.at.clone())
+}
+
+enum Live {
+    Yes(OrderKnown),
+    No,
+    NotKnown,
+}
+
+fn live_as_of(
+    sources: &Sources,
+    settings: &Settings,
+    player: &PlayerFacts,
+    eviction: &Eviction,
+    accepted: &Moment,
+    as_of: &Moment,
+) -> Live {
+    let Some(hash) = eviction.game else {
+        // An opaque key has no game; it is live for a time.
+        let age_us = as_of.at_us.saturating_sub(accepted.at_us);
+        return if age_us < settings.live_for_us {
+            Live::Yes(OrderKnown::Assumed)
+        } else {
+            Live::No
+        };
+    };
+    let Some(game) = player.games.iter().find(|game| game.game == hash) else { return Live::No };
+    let (mut newer, mut perhaps, mut known) = (0, 0, OrderKnown::Proven);
+    for other in player.games.iter().filter(|other| other.game != hash) {
+        match is_newer(sources, other, game, as_of) {
+            Some((true, how)) => {
+                newer += 1;
+                known = known.max(how);
+            }
+            Some((false, how)) => known = known.max(how),
+            None => perhaps += 1,
+        }
+    }
+    if newer >= settings.live_games {
+        Live::No
+    } else if newer + perhaps >= settings.live_games {
+        Live::NotKnown
+    } else {
+        Live::Yes(known)
+    }
+}
+
+/// Whether `other` had begun at a moment and ranks above `game`; `None` if the order is not known.
+fn is_newer(
+    sources: &Sources,
+    other: &GameFacts,
+    game: &GameFacts,
+    as_of: &Moment,
+) -> Option<(bool, OrderKnown)> {
+    let before = |a: &Moment, b: &Moment| {
+        order(sources, a, b).map(|(order, how)| (order != Ordering::Greater, how))
+    };
+    // A game that was begun in turn after the moment was then at most known by a late acceptance.
+    let in_turn = |game: &GameFacts| match &game.processed {
+        None => Some(None),
+        Some(first) => before(first, as_of).map(|(begun, _)| begun.then(|| first.clone())),
+    };
+    match (in_turn(other)?, in_turn(game)?) {
+        (None, Some(_)) => Some((false, OrderKnown::Proven)),
+        (Some(_), None) => Some((true, OrderKnown::Proven)),
+        (Some(other), Some(game)) => before(&game, &other),
+        (None, None) => match before(&other.accepted, as_of)? {
+            (false, how) => Some((false, how)),
+            (true, _) => before(&game.accepted, &other.accepted),
+        },
+    }
+}
+
+fn cause(
+    context: Context<'_>,
+    player: &PlayerFacts,
+    eviction: &Eviction,
+    accepted: &Moment,
+    as_of: &Moment,
+) -> &'static str {
+    match eviction.reason {
+        None | Some(Reason::Fifo) => {}
+        Some(reason) => return reason.as_str(),
+    }
+    let newest = newest_games(context, player, as_of);
+    let needed: usize = newest.iter().map(|game| game.signatures.len()).sum();
+    // Inline, the window is told after the acceptance; by itself, after the eviction.
+    let full = |window: Window| {
+        let before = if eviction.inline { window.len } else { window.len.saturating_add(1) };
+        before >= window.cap
+    };
+    let third = player.recent.iter().any(|recent| {
+        recent.entered
+            && recent.game.is_some()
+            && !newest.iter().any(|game| Some(game.game) == recent.game)
+            && order(context.sources, accepted, &recent.at).is_some_and(|(o, _)| o.is_lt())
+            && order(context.sources, &recent.at, as_of).is_some_and(|(o, _)| o.is_le())
+    });
+    match eviction.window {
+        Some(window) if !full(window) => "not_full",
+        Some(window) if needed as u64 > window.cap => "undersized",
+        _ if third => "late_third_game",
+        _ if newest.iter().any(|game| Some(game.room) != eviction.room) => "parallel_rooms",
+        _ => "unknown",
+    }
+}
+
+/// The games that are live at a moment.
+fn newest_games<'a>(
+    context: Context<'_>,
+    player: &'a PlayerFacts,
+    as_of: &Moment,
+) -> Vec<&'a GameFacts> {
+    let mut games: Vec<&GameFacts> = player
+        .games
+        .iter()
+        .filter(|game| {
+            order(context.sources, &game.accepted, as_of).is_none_or(|(order, _)| order.is_le())
+        })
+        .collect();
+    let rank = |game: &GameFacts| {
+        let first = game.processed.as_ref().unwrap_or(&game.accepted);
+        (game.processed.is_some(), first.at_us, first.position)
+    };
+    games.sort_by_key(|game| std::cmp::Reverse(rank(game)));
+    games.truncate(context.settings.live_games as usize);
+    games
+}

@@ -1,0 +1,195 @@
+//! `duplicate_leak`: a settlement stands more often than once.
+//!
+//! Per ref, in order: a reversal undoes *one* acceptance before it; the ref is voided when none is
+//! left; what stands may be 1, voided 0. Acceptances without ref: 1 in all, 0 if others that stand
+//! carry refs. Effect `failed` never stands; effect `unknown` counts as neither: surplus is what
+//! is certain without it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::book::Verdict;
+use super::facts::{Acceptance, RefFacts, Reversal, SignatureFacts};
+use super::finding::{Coverage, Severity};
+use super::order::{how_known, is_before, order};
+use super::source::Sources;
+use super::witness::Evidence;
+use crate::outcome::{Amounts, Effect, GuardMode, Id};
+
+/// Two acceptances closer than this raced (audit.md).
+const RACE_US: i64 = 1_000_000;
+
+/// What stands too often, and whether the order of a reversal could have changed that.
+pub(super) struct Leak {
+    pub(super) verdict: Option<Verdict>,
+    pub(super) order_missing: bool,
+}
+
+/// Judges one key. `refs` are the refs of its acceptances.
+pub(super) fn judge(
+    sources: &Sources,
+    facts: &SignatureFacts,
+    game: Option<i64>,
+    refs: &dyn Fn(&Id) -> Option<RefFacts>,
+) -> Leak {
+    if facts.accepted.len() < 2 {
+        return Leak { verdict: None, order_missing: false };
+    }
+    let surplus = surplus(sources, facts, game, refs, Placing::Late);
+    let at_most = self::surplus(sources, facts, game, refs, Placing::Early);
+    Leak {
+        order_missing: surplus.too_many.len() != at_most.too_many.len(),
+        verdict: verdict(sources, facts, &surplus),
+    }
+}
+
+/// Where a reversal is put among acceptances whose order to it is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placing {
+    /// After them: the least surplus.
+    Late,
+    /// Before them: the most.
+    Early,
+}
+
+struct Surplus<'a> {
+    /// The first that stands.
+    first: Option<&'a Acceptance>,
+    /// Those beyond what may stand, in order.
+    too_many: Vec<&'a Acceptance>,
+}
+
+fn surplus<'a>(
+    sources: &Sources,
+    facts: &'a SignatureFacts,
+    game: Option<i64>,
+    refs: &dyn Fn(&Id) -> Option<RefFacts>,
+    placing: Placing,
+) -> Surplus<'a> {
+    let mut by_ref: BTreeMap<Option<&Id>, Vec<&Acceptance>> = BTreeMap::new();
+    for accepted in facts.accepted.iter().filter(|accepted| stands(accepted)) {
+        by_ref.entry(accepted.reference.as_ref()).or_default().push(accepted);
+    }
+    let unnamed = by_ref.remove(&None).unwrap_or_default();
+    let (mut standing, mut too_many) = (Vec::new(), Vec::new());
+    for (reference, accepted) in by_ref {
+        let undone = reference.and_then(refs).map(|known| reversals(&known, facts, game));
+        let group = one_ref(sources, &accepted, &undone.unwrap_or_default(), placing);
+        let may_stand = usize::from(!group.voided);
+        too_many.extend(group.standing.iter().skip(may_stand).copied());
+        standing.extend(group.standing);
+    }
+    let may_stand = usize::from(standing.is_empty());
+    too_many.extend(unnamed.iter().skip(may_stand).copied());
+    standing.extend(unnamed);
+    too_many.sort_by(|a, b| a.at.list_order(&b.at));
+    let first = standing.iter().min_by(|a, b| a.at.list_order(&b.at)).copied();
+    Surplus { first, too_many }
+}
+
+fn stands(accepted: &Acceptance) -> bool {
+    !matches!(accepted.effect, Some(Effect::Failed | Effect::Unknown))
+}
+
+/// The reversals of a ref that are about this key: of the opposite amount, and of the same game
+/// where the ref was booked under several signatures.
+fn reversals(known: &RefFacts, facts: &SignatureFacts, game: Option<i64>) -> Vec<Reversal> {
+    let net = i128::from(facts.signature.net().0);
+    let about_it = |reversal: &&Reversal| {
+        i128::from(reversal.net.0) == -net && (known.keys.len() == 1 || reversal.game == game)
+    };
+    known.reversals.iter().filter(about_it).cloned().collect()
+}
+
+struct OneRef<'a> {
+    standing: Vec<&'a Acceptance>,
+    voided: bool,
+}
+
+fn one_ref<'a>(
+    sources: &Sources,
+    accepted: &[&'a Acceptance],
+    undone: &[Reversal],
+    placing: Placing,
+) -> OneRef<'a> {
+    let mut group = OneRef { standing: Vec::new(), voided: false };
+    let mut next = accepted.iter();
+    let mut taken = 0;
+    for reversal in undone {
+        let before = accepted
+            .iter()
+            .filter(|accepted| match order(sources, &accepted.at, &reversal.at) {
+                Some((order, _)) => order == Ordering::Less,
+                None => placing == Placing::Late,
+            })
+            .count();
+        while taken < before {
+            group.standing.extend(next.next());
+            taken += 1;
+        }
+        if group.standing.pop().is_some() && group.standing.is_empty() {
+            group.voided = true;
+        }
+    }
+    group.standing.extend(next);
+    group
+}
+
+fn verdict(sources: &Sources, facts: &SignatureFacts, surplus: &Surplus<'_>) -> Option<Verdict> {
+    let (first, again, newest) =
+        (surplus.first?, surplus.too_many.first()?, surplus.too_many.last()?);
+    let nets = surplus.too_many.iter().map(|accepted| Amounts::surplus(accepted.net));
+    let amounts = nets.fold(facts.more_amounts.unwrap_or_default(), Amounts::plus);
+    let severity = if amounts == Amounts::default() { Severity::Info } else { Severity::Critical };
+    let name = sources.name(again.at.source)?;
+    let evidence = Evidence::about_the_subject(sources);
+    Some(Verdict {
+        count: surplus.too_many.len() as u64 + facts.more_accepted,
+        amounts,
+        players: 1,
+        severity,
+        confirmed: true,
+        cause: cause(sources, facts, first, again).to_owned(),
+        order: how_known(sources, &first.at, &again.at),
+        coverage: Coverage::Full,
+        service: name.service.to_string(),
+        env: name.env.to_string(),
+        source: Some(name.source.clone()),
+        first_us: first.at.at_us,
+        last_us: newest.at.at_us,
+        witnesses: [
+            evidence.acceptance("accepted", first),
+            evidence.acceptance("accepted_again", again),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    })
+}
+
+/// The first cause of `audit.md` that holds between the two.
+fn cause(
+    sources: &Sources,
+    facts: &SignatureFacts,
+    first: &Acceptance,
+    again: &Acceptance,
+) -> &'static str {
+    let same_source = first.at.source == again.at.source;
+    let boot = |accepted: &Acceptance| accepted.at.sequence.map(|(boot, _)| boot);
+    let between = facts.evicted.iter().any(|evicted| {
+        is_before(sources, &first.at, &evicted.at) && is_before(sources, &evicted.at, &again.at)
+    });
+    if again.mode == Some(GuardMode::Off) {
+        "guard_off"
+    } else if between {
+        "evicted"
+    } else if same_source && boot(first) != boot(again) {
+        "restart"
+    } else if first.at.distance_us(&again.at) < RACE_US {
+        "race"
+    } else if !same_source {
+        "split"
+    } else {
+        "unknown"
+    }
+}

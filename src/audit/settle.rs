@@ -1,0 +1,296 @@
+//! Brings findings in line with the facts: of one settlement, one player, one source.
+
+use super::block::{self, Judged};
+use super::eviction::{self, Counted, Eviction, Standing};
+use super::facts::{PlayerFacts, PlayerKey, SignatureKey};
+use super::finding::{Kind, Subject};
+use super::group::{Group, Occurrence};
+use super::leak;
+use super::order::Moment;
+use super::state::Audit;
+use super::unclear;
+use super::waits::{Wait, Waiting};
+use super::witness::Evidence;
+use crate::outcome::{Amounts, Boot, Id, SourceName};
+
+impl Audit {
+    /// Settles those whose time has come. What they [`Audit::needs_of`] must be loaded.
+    pub fn settle(&mut self, waits: &[Wait]) {
+        for wait in waits {
+            self.recheck.remove(wait);
+            match wait {
+                Wait::Key(player, signature) => self.settle_key((*player, *signature)),
+                Wait::Player(player) => self.settle_player(*player),
+                Wait::Group(kind, subject) => self.settle_group(*kind, subject),
+            }
+        }
+    }
+
+    /// Judges one settlement by all rules that are about one.
+    pub(super) fn settle_key(&mut self, key: SignatureKey) {
+        let Some(player) = self.facts.players.get(key.0).cloned() else { return };
+        let Some(mut facts) = self.facts.signatures.get(key).cloned() else { return };
+        let Some(context) = self.context(&player.ledger) else { return };
+        block::prove(context, &player, key.1, &mut facts);
+        let blocked = block::judge(context, &facts);
+        let unclear = unclear::judge(context, &facts);
+        let refs = |reference: &Id| self.facts.refs.get((key.0, self.ref_hash(reference))).cloned();
+        let game = facts.signature.game().map(|game| game.hash(&self.hash));
+        let leak = leak::judge(&self.sources, &facts, game, &refs);
+        let subject = Subject::AuditKey {
+            ledger: player.ledger.clone(),
+            player: player.player.clone(),
+            signature: facts.signature.clone(),
+        };
+        if leak.order_missing {
+            self.skip(Kind::DuplicateLeak.as_str());
+        }
+        let now_us = self.received_us;
+        let rows = &mut facts.rows;
+        self.book.settle(rows, &subject, Kind::DuplicateLeak, leak.verdict, "made_good", now_us);
+        let other = match blocked.kind {
+            Kind::FalseBlock => Kind::UnverifiableBlock,
+            _ => Kind::FalseBlock,
+        };
+        let because = if blocked.verdict.is_some() { "judged_again" } else { "accepted" };
+        self.book.settle(rows, &subject, other, None, because, now_us);
+        let waits = [&blocked, &unclear];
+        let waiting = waiting(key, &player, &waits);
+        let Judged { kind, verdict, .. } = blocked;
+        self.book.settle(rows, &subject, kind, verdict, "accepted", now_us);
+        let Judged { kind, verdict, .. } = unclear;
+        self.book.settle(rows, &subject, kind, verdict, "accepted", now_us);
+        self.waits.set(waiting);
+        if self.facts.signatures.get(key) != Some(&facts) {
+            if let Some(stored) = self.facts.signatures.get_mut(key) {
+                *stored = facts;
+            }
+        }
+    }
+
+    /// Judges the evictions of one player.
+    pub(super) fn settle_player(&mut self, key: PlayerKey) {
+        let Some(player) = self.facts.players.get(key) else { return };
+        if player.evictions.is_empty() {
+            return;
+        }
+        let mut player = player.clone();
+        let mut due_us: Option<i64> = None;
+        let mut kept = Vec::new();
+        for mut eviction in std::mem::take(&mut player.evictions) {
+            let Some(context) = self.context(&player.ledger) else { return };
+            let grace_us = eviction.at.at_us.saturating_add(context.settings.eviction_grace_us);
+            let over = context.watermark_us >= grace_us;
+            let standing = eviction::judge(context, &player, &eviction);
+            if !over {
+                due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
+            }
+            self.stand(&mut player, &mut eviction, &standing, over);
+            // Later news only adds newer games: what is not live stays so.
+            let settled = match standing {
+                Standing::NotLive => true,
+                Standing::NoOrder | Standing::Blind => over,
+                Standing::NeverAccepted | Standing::Live { .. } => false,
+            };
+            if !settled {
+                kept.push(eviction);
+            }
+        }
+        player.evictions = kept;
+        self.waits.set(Waiting {
+            wait: Wait::Player(key),
+            ledger: Some(player.ledger.clone()),
+            due_us,
+            hole: false,
+        });
+        if let Some(stored) = self.facts.players.get_mut(key) {
+            *stored = player;
+        }
+    }
+
+    /// Counts an eviction in the row of its cause, or takes it out.
+    fn stand(
+        &mut self,
+        player: &mut PlayerFacts,
+        eviction: &mut Eviction,
+        standing: &Standing,
+        over: bool,
+    ) {
+        let now = match standing {
+            Standing::Live { cause, .. } => Some(((*cause).to_owned(), over)),
+            _ => None,
+        };
+        if over && now.is_none() && !eviction.skipped && eviction.counted.is_none() {
+            let check = match standing {
+                Standing::NeverAccepted => "live_eviction_never_accepted",
+                Standing::NoOrder => "live_eviction_order",
+                Standing::Blind => "live_eviction_blind",
+                Standing::NotLive | Standing::Live { .. } => "",
+            };
+            if !check.is_empty() {
+                eviction.skipped = true;
+                self.skip(check);
+            }
+        }
+        let was = eviction.counted.clone();
+        let was_said = was.as_ref().map(|was| (was.cause.clone(), was.confirmed));
+        // Confirmed once, only disproved by what makes it not live.
+        let unchanged = was_said == now
+            || (was.as_ref().is_some_and(|was| was.confirmed)
+                && matches!(standing, Standing::Live { .. } | Standing::Blind));
+        if unchanged {
+            return;
+        }
+        if let Some(was) = was {
+            self.uncount(eviction, &was);
+        }
+        eviction.counted = None;
+        if let (Some((cause, confirmed)), Standing::Live { order, pushed_by, .. }) = (now, standing)
+        {
+            self.count(player, eviction, (cause, confirmed), *order, pushed_by.as_ref());
+        }
+    }
+
+    fn uncount(&mut self, eviction: &Eviction, was: &Counted) {
+        let amounts = Amounts::at_risk(eviction.signature.net());
+        let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
+        let at = eviction.at.clone();
+        self.group_of_source(Kind::LiveEviction, Some(from), &was.cause, |group| {
+            if !was.confirmed {
+                group.unsuspect(amounts);
+            } else if group.ordinal() == was.ordinal {
+                group.take_back(amounts, at);
+            }
+        });
+    }
+
+    fn count(
+        &mut self,
+        player: &mut PlayerFacts,
+        eviction: &mut Eviction,
+        (cause, confirmed): (String, bool),
+        order: super::finding::OrderKnown,
+        pushed_by: Option<&Moment>,
+    ) {
+        let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
+        let evidence = Evidence::about(&self.sources, &player.player, &eviction.signature);
+        let evicted =
+            evidence.moment("evicted", &eviction.at).map(|witness| super::finding::Witness {
+                outcome: Some(crate::outcome::Outcome::Evicted),
+                window: eviction.window,
+                reason: eviction.reason,
+                ..witness
+            });
+        let accepted = eviction.accepted.as_ref().and_then(|at| evidence.moment("accepted", at));
+        let pushed = pushed_by
+            .filter(|pushed| pushed.position != eviction.at.position)
+            .and_then(|at| evidence.moment("pushed_out_by", at))
+            .map(|witness| super::finding::Witness { signature: None, ..witness });
+        let amounts = Amounts::at_risk(eviction.signature.net());
+        let witnesses = evicted.into_iter().chain(accepted).chain(pushed).collect();
+        let occurrence = Occurrence { at_us: eviction.at.at_us, amounts, witnesses };
+        let critical = confirmed && {
+            let service = self.service(from.service.as_str());
+            service.count(eviction.at.at_us, 0, 1);
+            service.is_critical(eviction.at.at_us)
+        };
+        let received_us = self.received_us;
+        let name = from.clone();
+        let counted_in = &mut player.counted_in;
+        let mut ordinal = 1;
+        self.group_of_source(Kind::LiveEviction, Some(from), &cause, |group| {
+            group.order(order);
+            if confirmed {
+                group.add(occurrence, received_us);
+                group.critical |= critical;
+            } else {
+                group.suspect(occurrence, received_us);
+            }
+            ordinal = group.ordinal();
+            let row = format!("{}/{}/{}/{cause}/{ordinal}", name.service, name.env, name.source);
+            if confirmed && !counted_in.contains(&row) {
+                group.players = group.players.saturating_add(1);
+                counted_in.push(row);
+                if counted_in.len() > 8 {
+                    counted_in.remove(0);
+                }
+            }
+        });
+        eviction.counted = Some(Counted { cause, confirmed, ordinal });
+    }
+
+    /// Changes what is counted about a source, and brings its row in line.
+    pub(super) fn group_of_source(
+        &mut self,
+        kind: Kind,
+        from: Option<SourceName>,
+        cause: &str,
+        change: impl FnOnce(&mut Group),
+    ) {
+        let about = from.as_ref().map_or_else(Default::default, |from| {
+            (from.service.to_string(), from.env.to_string(), Some(from.source.clone()))
+        });
+        let subject = Subject::Source { from, cause: cause.to_owned() };
+        self.group(kind, subject, cause, about, change);
+    }
+
+    /// Changes what is counted about a boot, and brings its row in line.
+    pub(super) fn group_of_boot(
+        &mut self,
+        kind: Kind,
+        (from, boot): (&SourceName, Boot),
+        change: impl FnOnce(&mut Group),
+    ) {
+        let about = (from.service.to_string(), from.env.to_string(), Some(from.source.clone()));
+        let subject = Subject::Boot { from: from.clone(), boot };
+        self.group(kind, subject, kind.as_str(), about, change);
+    }
+
+    fn group(
+        &mut self,
+        kind: Kind,
+        subject: Subject,
+        cause: &str,
+        about: (String, String, Option<Id>),
+        change: impl FnOnce(&mut Group),
+    ) {
+        let received_us = self.received_us;
+        let key = (kind, subject.clone());
+        let group = self
+            .groups
+            .entry(key.clone())
+            .or_insert_with(|| Group::new(kind, subject, cause, about, received_us));
+        change(group);
+        self.settle_group(key.0, &key.1);
+    }
+
+    fn settle_group(&mut self, kind: Kind, subject: &Subject) {
+        let key = (kind, subject.clone());
+        let received_us = self.received_us;
+        let Some(group) = self.groups.get_mut(&key) else { return };
+        let open = group.rows.last().is_some_and(super::book::Row::is_open);
+        if open && group.is_quiet(received_us) {
+            self.book.close_as_is(&mut group.rows, kind, "quiet");
+        } else {
+            let (verdict, _) = group.verdict(received_us);
+            let because = if kind == Kind::TelemetryGap { "filled" } else { "disproved" };
+            self.book.settle(&mut group.rows, subject, kind, verdict, because, received_us);
+            // Closed rows are in the store; the newest says where the next begins.
+            let surplus = group.rows.len().saturating_sub(1);
+            group.rows.drain(..surplus);
+        }
+        let (_, due_us) = group.verdict(received_us);
+        let wait = Wait::Group(kind, subject.clone());
+        self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
+        self.groups_changed.insert(key);
+    }
+}
+
+fn waiting(key: SignatureKey, player: &PlayerFacts, judged: &[&Judged]) -> Waiting {
+    Waiting {
+        wait: Wait::key(key),
+        ledger: Some(player.ledger.clone()),
+        due_us: judged.iter().filter_map(|judged| judged.due_us).min(),
+        hole: judged.iter().any(|judged| judged.hole),
+    }
+}

@@ -1,0 +1,235 @@
+//! What was heard of a source: its runs, the numbers that came, and so when it was *blind*.
+//!
+//! Kept as sets with the times at their edges, so that the order of arrival and the cutting of
+//! pushes make no difference.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::offset::Offsets;
+use super::run::Run;
+use crate::outcome::{Boot, Heartbeat, Position, SourceName};
+
+/// A source, in the order in which the log names them first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
+#[serde(transparent)]
+pub struct SourceId(pub u32);
+
+/// A boot without goodbye leaves at most this much unheard, then it is lost (audit.md).
+pub(super) const TAIL_US: i64 = 60_000_000;
+/// A lost boot that is not heard of makes coverage *assumed* for this long (audit.md).
+const LOST_ASSUMED_US: i64 = 24 * 3_600_000_000;
+/// Runs remembered of a source: one restart an hour for ten days. Older ones count as heard.
+const RUNS_MAX: usize = 256;
+
+/// A stretch of time in which something may have happened unheard, by the source's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blind {
+    /// From here.
+    pub from_us: i64,
+    /// To here.
+    pub to_us: i64,
+}
+
+/// One guard instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Source {
+    /// Its number.
+    pub id: SourceId,
+    /// Its name.
+    pub name: SourceName,
+    /// Whether it sends heartbeats.
+    pub watched: bool,
+    /// Time of its first event or heartbeat.
+    pub first_us: i64,
+    /// Time of its newest event.
+    pub last_us: i64,
+    /// Time of its newest event without a number.
+    pub unnumbered_us: Option<i64>,
+    /// The ledgers it writes to.
+    pub ledgers: Vec<String>,
+    pub(super) runs: BTreeMap<BootKey, Run>,
+    pub(super) offsets: Offsets,
+}
+
+/// A boot as the key of a map that is kept as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootKey(pub Boot);
+
+impl Source {
+    fn new(id: SourceId, name: SourceName, at_us: i64) -> Self {
+        Self {
+            id,
+            name,
+            watched: false,
+            first_us: at_us,
+            last_us: at_us,
+            unnumbered_us: None,
+            ledgers: Vec::new(),
+            runs: BTreeMap::new(),
+            offsets: Offsets::default(),
+        }
+    }
+
+    /// The newest run.
+    pub(super) fn newest(&self) -> Option<&Run> {
+        self.runs.last_key_value().map(|(_, run)| run)
+    }
+
+    /// The run of this boot, made if it is new.
+    pub(super) fn run(&mut self, boot: Boot, at_us: i64) -> &mut Run {
+        let newer = self
+            .runs
+            .range(BootKey(boot)..)
+            .any(|(key, run)| key.0 != boot && run.first_word_us <= at_us);
+        if !self.runs.contains_key(&BootKey(boot)) && self.runs.len() >= RUNS_MAX {
+            self.runs.pop_first();
+        }
+        let known = !self.runs.is_empty();
+        self.runs.entry(BootKey(boot)).or_insert_with(|| Run::new(boot, at_us, newer, known))
+    }
+
+    /// Whether others wait for it: it is watched and has not said goodbye or fallen silent.
+    pub fn is_open(&self) -> bool {
+        self.watched && self.newest().is_some_and(|run| !run.said_goodbye() && !run.silent)
+    }
+
+    /// How far it was heard without a hole that may still fill, by its clock.
+    pub(super) fn heard_us(&self) -> i64 {
+        let mut heard_us = i64::MIN;
+        for run in self.runs.values() {
+            let (to_us, whole) = run.heard();
+            heard_us = heard_us.max(to_us);
+            if !whole {
+                return heard_us.min(to_us);
+            }
+        }
+        heard_us
+    }
+
+    /// The stretches in which it was blind, oldest first.
+    pub fn blind(&self) -> Vec<Blind> {
+        let mut all = Vec::new();
+        let mut runs = self.runs.values().peekable();
+        while let Some(run) = runs.next() {
+            run.holes(&mut all);
+            let next = runs.peek();
+            if run.said_goodbye() || (next.is_none() && !run.silent) {
+                continue;
+            }
+            let lost_us = run.last_word_us.saturating_add(TAIL_US);
+            let to_us = next.map_or(lost_us, |next| next.first_word_us.min(lost_us));
+            all.push(Blind { from_us: run.last_word_us, to_us });
+        }
+        all
+    }
+
+    /// Whether a run of it was lost less than a day before `at_us` and not heard since.
+    pub(super) fn lost_before(&self, at_us: i64) -> bool {
+        let Some(run) = self.newest().filter(|run| run.silent && !run.said_goodbye()) else {
+            return false;
+        };
+        let lost_us = run.last_word_us.saturating_add(TAIL_US);
+        (lost_us..=lost_us.saturating_add(LOST_ASSUMED_US)).contains(&at_us)
+    }
+
+    /// Takes a heartbeat. Returns whether what was blind may have become less.
+    pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat, received_us: i64) -> bool {
+        self.watched = true;
+        self.first_us = self.first_us.min(heartbeat.at_us);
+        self.offsets.add(received_us, heartbeat.at_us);
+        self.run(heartbeat.boot, heartbeat.at_us).heartbeat(heartbeat)
+    }
+}
+
+/// All sources.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    list: Vec<Source>,
+    index: HashMap<SourceName, SourceId>,
+    changed: std::collections::BTreeSet<SourceId>,
+}
+
+impl Sources {
+    /// Takes back a stored source; in the order of their numbers.
+    pub fn restore(&mut self, source: Source) {
+        self.index.insert(source.name.clone(), source.id);
+        self.list.push(source);
+    }
+
+    /// Those that changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<&Source> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().filter_map(|id| self.list.get(id.0 as usize)).collect()
+    }
+
+    /// Every source.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.list.iter()
+    }
+
+    /// The source of this name, if it was heard.
+    pub fn named(&self, name: &SourceName) -> Option<&Source> {
+        self.index.get(name).and_then(|id| self.get(*id))
+    }
+
+    pub(super) fn get(&self, id: SourceId) -> Option<&Source> {
+        self.list.get(id.0 as usize)
+    }
+
+    /// The source of this name for writing, made if it is new.
+    pub(super) fn entry(&mut self, name: &SourceName, at_us: i64) -> Option<&mut Source> {
+        let next = SourceId(u32::try_from(self.list.len()).ok()?);
+        let id = match self.index.get(name) {
+            Some(id) => *id,
+            None => {
+                self.index.insert(name.clone(), next);
+                self.list.push(Source::new(next, name.clone(), at_us));
+                next
+            }
+        };
+        self.changed.insert(id);
+        self.list.get_mut(id.0 as usize)
+    }
+
+    /// What is to be added to a source's clock to get the collector's, where that was measured.
+    pub(super) fn offset_us(&self, id: SourceId) -> Option<i64> {
+        self.get(id).and_then(|source| source.offsets.measured_us())
+    }
+
+    /// Whether the order of two boots of a source says which was first.
+    pub(super) fn boots_in_order(&self, id: SourceId, a: Boot, b: Boot) -> bool {
+        let proven = |boot| self.run(id, boot).is_none_or(|run| !run.out_of_order);
+        a.same_sort(b) && proven(a) && proven(b)
+    }
+
+    /// Whether all numbers from one event of a source to another have come, across boots only
+    /// with a goodbye.
+    pub(super) fn whole_between(&self, id: SourceId, from: (Boot, u64), to: (Boot, u64)) -> bool {
+        if from.0 == to.0 {
+            return self.run(id, to.0).is_some_and(|run| run.covers(from.1, to.1));
+        }
+        let Some(source) = self.get(id).filter(|_| from.0.same_sort(to.0) && from.0 < to.0) else {
+            return false;
+        };
+        source.runs.range(BootKey(from.0)..=BootKey(to.0)).all(|(BootKey(boot), run)| {
+            let first = if *boot == from.0 { from.1 } else { 1 };
+            let in_order = !run.out_of_order;
+            in_order && if *boot == to.0 { run.covers(first, to.1) } else { run.ended_whole(first) }
+        })
+    }
+
+    fn run(&self, id: SourceId, boot: Boot) -> Option<&Run> {
+        self.get(id).and_then(|source| source.runs.get(&BootKey(boot)))
+    }
+
+    /// The name of a source.
+    pub(super) fn name(&self, id: SourceId) -> Option<&SourceName> {
+        self.get(id).map(|source| &source.name)
+    }
+}
+

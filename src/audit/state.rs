@@ -1,0 +1,285 @@
+//! The state of the fold: what is in memory, what must be loaded, and what has changed.
+//!
+//! The judge folds in steps: it asks what a record [`Audit::needs`], loads that, folds, settles
+//! what has become due, and stores all that changed together with its progress. Without a store
+//! ([`Audit::in_memory`]) nothing needs loading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::block::Context;
+use super::book::Book;
+use super::facts::{Facts, Needs, PlayerKey, SignatureKey};
+use super::finding::{Finding, Kind, Subject};
+use super::group::Group;
+use super::ledger::Ledgers;
+use super::settings::Settings;
+use super::source::Sources;
+use super::waits::{Wait, Waits};
+use crate::outcome::{Body, Event, Id, KeyedHash, Record};
+
+/// Minutes over which the share of live evictions is taken (audit.md).
+const RATE_MINUTES: i64 = 15;
+/// Live evictions among so many acceptances are critical: over 1 in 100, and at least 10.
+const RATE_MIN: u64 = 10;
+const RATE_ONE_IN: u64 = 100;
+
+/// Acceptances of a service by minute of event time, and those that pushed out a live signature.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    minutes: BTreeMap<i64, (u64, u64)>,
+}
+
+/// The state of the audit.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    pub(super) settings: Settings,
+    pub(super) hash: KeyedHash,
+    /// The sources.
+    pub sources: Sources,
+    /// The ledgers.
+    pub ledgers: Ledgers,
+    /// Facts of players and settlements.
+    pub facts: Facts,
+    /// The findings.
+    pub book: Book,
+    /// Who waits for time.
+    pub waits: Waits,
+    pub(super) services: BTreeMap<String, Service>,
+    pub(super) services_changed: BTreeSet<String>,
+    pub(super) groups: BTreeMap<(Kind, Subject), Group>,
+    pub(super) groups_changed: BTreeSet<(Kind, Subject)>,
+    pub(super) received_us: i64,
+    pub(super) recheck: BTreeSet<Wait>,
+    pub(super) skipped: BTreeMap<&'static str, u64>,
+    pub(super) closing: BTreeMap<String, Finding>,
+}
+
+impl Audit {
+    /// A state that knows nothing; the store holds the rest.
+    pub fn new(settings: Settings, hash: KeyedHash) -> Self {
+        Self {
+            settings,
+            hash,
+            sources: Sources::default(),
+            ledgers: Ledgers::default(),
+            facts: Facts::default(),
+            book: Book::new(hash),
+            waits: Waits::default(),
+            services: BTreeMap::new(),
+            services_changed: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            groups_changed: BTreeSet::new(),
+            received_us: i64::MIN,
+            recheck: BTreeSet::new(),
+            skipped: BTreeMap::new(),
+            closing: BTreeMap::new(),
+        }
+    }
+
+    /// A state that knows nothing and keeps all in memory.
+    pub fn in_memory(settings: Settings, hash: KeyedHash) -> Self {
+        let mut state = Self::new(settings, hash);
+        state.facts.complete = true;
+        state
+    }
+
+    /// Takes back the time of receipt that was reached.
+    pub fn restore_received(&mut self, received_us: i64) {
+        self.received_us = received_us;
+    }
+
+    /// Takes back a stored service.
+    pub fn restore_service(&mut self, service: Service) {
+        self.services.insert(service.name.clone(), service);
+    }
+
+    /// Takes back a stored group.
+    pub fn restore_group(&mut self, group: Group) {
+        self.groups.insert((group.kind, group.subject.clone()), group);
+    }
+
+    /// Takes the finding that a `closed` record names, before that record is folded.
+    pub fn load_finding(&mut self, finding: Finding) {
+        self.closing.insert(finding.id.clone(), finding);
+    }
+
+    /// Services that changed since the last call.
+    pub fn take_services(&mut self) -> Vec<&Service> {
+        let changed = std::mem::take(&mut self.services_changed);
+        changed.into_iter().filter_map(|name| self.services.get(&name)).collect()
+    }
+
+    /// Groups that changed since the last call.
+    pub fn take_groups(&mut self) -> Vec<&Group> {
+        let changed = std::mem::take(&mut self.groups_changed);
+        changed.into_iter().filter_map(|key| self.groups.get(&key)).collect()
+    }
+
+    /// Checks that could not be made since the last call, by name.
+    pub fn take_skipped(&mut self) -> BTreeMap<&'static str, u64> {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// The receipt of the newest record.
+    pub fn received_us(&self) -> i64 {
+        self.received_us
+    }
+
+    /// 64 bits of a player in a ledger.
+    pub fn player_key(&self, ledger: &str, player: &Id) -> PlayerKey {
+        player_key(&self.hash, ledger, player)
+    }
+
+    /// When the judge wants to hear of time again, by the clock of receipt; `None` if nothing
+    /// waits for that.
+    pub fn tick_due_us(&self) -> Option<i64> {
+        self.waits.first_by_receipt(|ledger| {
+            // A ledger with open watched sources hears of time by their heartbeats.
+            self.ledgers.get(ledger).is_none_or(|ledger| !ledger.has_open())
+        })
+    }
+
+    /// Facts that must be loaded before this record is folded; ask again until there are none.
+    pub fn needs(&self, record: &Record) -> Needs {
+        let mut needs = Needs::default();
+        match &record.body {
+            Body::Event(event) => self.event_needs(event, &mut needs),
+            Body::Closed(closed) => {
+                if let Some(finding) = self.closing.get(&closed.finding) {
+                    self.subject_needs(&finding.subject, &mut needs);
+                }
+            }
+            _ => {}
+        }
+        needs
+    }
+
+    /// The finding that must be loaded before this record is folded.
+    pub fn needs_finding<'a>(&self, record: &'a Record) -> Option<&'a str> {
+        match &record.body {
+            Body::Closed(closed) if !self.closing.contains_key(&closed.finding) => {
+                Some(&closed.finding)
+            }
+            _ => None,
+        }
+    }
+
+    fn event_needs(&self, event: &Event, needs: &mut Needs) {
+        let player = self.player_key(&event.ledger(), &event.player);
+        self.facts.want_player(needs, player);
+        self.key_needs((player, event.signature.hash(&self.hash)), needs);
+        for evicted in &event.evicted {
+            self.key_needs((player, evicted.hash(&self.hash)), needs);
+        }
+        for reference in event.reference.iter().chain(&event.reversal_of) {
+            let key = (player, self.ref_hash(reference));
+            self.facts.want_ref(needs, key);
+            for signature in self.facts.refs.get(key).iter().flat_map(|refs| &refs.keys) {
+                self.key_needs((player, *signature), needs);
+            }
+        }
+    }
+
+    fn key_needs(&self, key: SignatureKey, needs: &mut Needs) {
+        self.facts.want_signature(needs, key);
+        let accepted = self.facts.signatures.get(key).into_iter().flat_map(|facts| &facts.accepted);
+        for reference in accepted.filter_map(|accepted| accepted.reference.as_ref()) {
+            self.facts.want_ref(needs, (key.0, self.ref_hash(reference)));
+        }
+    }
+
+    fn subject_needs(&self, subject: &Subject, needs: &mut Needs) {
+        if let Subject::AuditKey { ledger, player, signature } = subject {
+            let player = self.player_key(ledger, player);
+            self.facts.want_player(needs, player);
+            self.key_needs((player, signature.hash(&self.hash)), needs);
+        }
+    }
+
+    /// Facts that must be loaded before these are settled.
+    pub fn needs_of(&self, waits: &[Wait]) -> Needs {
+        let mut needs = Needs::default();
+        for wait in waits {
+            match wait {
+                Wait::Key(player, signature) => {
+                    self.facts.want_player(&mut needs, *player);
+                    self.key_needs((*player, *signature), &mut needs);
+                }
+                Wait::Player(player) => self.facts.want_player(&mut needs, *player),
+                Wait::Group(..) => {}
+            }
+        }
+        needs
+    }
+
+    /// Those who waited long enough, or for a hole that filled.
+    pub fn ready(&self) -> Vec<Wait> {
+        let mut ready: BTreeSet<Wait> = self.recheck.clone();
+        ready.extend(self.waits.due(|ledger| self.now_us(ledger)));
+        ready.into_iter().collect()
+    }
+
+    fn now_us(&self, ledger: Option<&str>) -> i64 {
+        match ledger.and_then(|name| self.ledgers.get(name)) {
+            Some(ledger) => ledger.watermark_us(&self.sources, self.received_us),
+            None => self.received_us,
+        }
+    }
+
+    pub(super) fn ref_hash(&self, reference: &Id) -> i64 {
+        self.hash.of(&[b"ref", reference.as_str().as_bytes()])
+    }
+
+    pub(super) fn context(&self, ledger: &str) -> Option<Context<'_>> {
+        let ledger = self.ledgers.get(ledger)?;
+        Some(Context {
+            sources: &self.sources,
+            ledger,
+            settings: &self.settings,
+            watermark_us: ledger.watermark_us(&self.sources, self.received_us),
+        })
+    }
+
+    pub(super) fn skip(&mut self, check: &'static str) {
+        let count = self.skipped.entry(check).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    pub(super) fn service(&mut self, name: &str) -> &mut Service {
+        self.services_changed.insert(name.to_owned());
+        self.services
+            .entry(name.to_owned())
+            .or_insert_with(|| Service { name: name.to_owned(), minutes: BTreeMap::new() })
+    }
+}
+
+/// 64 bits of a player in a ledger.
+pub fn player_key(hash: &KeyedHash, ledger: &str, player: &Id) -> PlayerKey {
+    hash.of(&[b"player", ledger.as_bytes(), player.as_str().as_bytes()])
+}
+
+impl Service {
+    pub(super) fn count(&mut self, at_us: i64, accepted: u64, pushed_out: u64) {
+        let minute = at_us.div_euclid(60_000_000);
+        let counts = self.minutes.entry(minute).or_default();
+        counts.0 = counts.0.saturating_add(accepted);
+        counts.1 = counts.1.saturating_add(pushed_out);
+        while self.minutes.len() > 2 * RATE_MINUTES as usize {
+            self.minutes.pop_first();
+        }
+    }
+
+    /// Whether too many acceptances pushed out a live signature in the minutes up to this one.
+    pub(super) fn is_critical(&self, at_us: i64) -> bool {
+        let minute = at_us.div_euclid(60_000_000);
+        let (accepted, pushed_out) = self
+            .minutes
+            .range(minute - RATE_MINUTES + 1..=minute)
+            .fold((0_u64, 0_u64), |sum, (_, counts)| (sum.0 + counts.0, sum.1 + counts.1));
+        pushed_out >= RATE_MIN && pushed_out.saturating_mul(RATE_ONE_IN) > accepted
+    }
+}
