@@ -7,6 +7,7 @@
 //! - Nothing but `store` names sqlx; nothing but `web` names actix.
 //! - `simulate::truth` shares no code with `audit`.
 
+pub mod alert;
 pub mod app;
 pub mod audit;
 pub mod cli;

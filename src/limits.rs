@@ -43,6 +43,16 @@ pub const LABEL_ENVS_MAX: usize = 10;
 /// amounts of two ledgers must not be added; pages and API show them.
 pub const LABEL_LEDGERS_MAX: usize = LABEL_SERVICES_MAX;
 
+/// Alerts that are not inactive: six rules for 200 services in four envs.
+pub const ALERTS_MAX: usize = 4_800;
+/// Notifications that wait for their receiver. What is new of an alert waits for its turn, so this
+/// many wait only if as many alerts changed; then the oldest say least.
+pub const NOTIFICATIONS_WAITING_MAX: u32 = 1_000;
+/// Notifications kept when they are done: a few weeks of a bad month.
+pub const NOTIFICATIONS_KEPT_MAX: u32 = 10_000;
+/// Notifications sent in one go.
+pub const NOTIFICATIONS_AT_A_TIME: u32 = 16;
+
 /// Upper bounds of the latency buckets, in microseconds: from a look-up in memory to a time-out.
 pub const LATENCY_BUCKETS_US: [u64; 16] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,

@@ -66,6 +66,8 @@ CREATE TABLE findings (
 CREATE INDEX findings_by_time ON findings (last_us, id);
 CREATE INDEX findings_open ON findings (severity, last_us, id) WHERE state <> 'closed';
 CREATE INDEX findings_by_change ON findings (change);
+CREATE INDEX findings_by_gain ON findings (kind, service, env, gained_us)
+    WHERE state = 'confirmed';
 CREATE INDEX findings_by_player ON findings (ledger, player) WHERE player IS NOT NULL;
 
 -- Sums over the confirmed and open rows, moved with them; amounts are decimal text.

@@ -5,10 +5,12 @@ use std::time::Duration;
 /// A client for requests that may take this long.
 ///
 /// reqwest is built without a TLS provider, since its own choice costs a minute of compiling C.
-/// ring is installed here; whoever installed another one before keeps it.
+/// ring is installed here; whoever installed another one before keeps it. Redirects are not
+/// followed: most turn a POST into a GET, whose 200 would look like an acknowledgement.
 pub fn http(timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::trace!("a TLS provider was installed before");
     }
-    reqwest::Client::builder().timeout(timeout).build()
+    let no_redirects = reqwest::redirect::Policy::none();
+    reqwest::Client::builder().timeout(timeout).redirect(no_redirects).build()
 }

@@ -179,9 +179,9 @@ impl Counted {
         counted
     }
 
-    pub(super) fn of_notified(receiver: &str, result: &str) -> Self {
+    pub(super) fn of_notified(receiver: &str, result: &str, attempts: u64) -> Self {
         let mut counted = Self::default();
-        counted.add(name::NOTIFICATIONS, &[receiver, result], 1);
+        counted.add(name::NOTIFICATIONS, &[receiver, result], attempts);
         counted
     }
 }

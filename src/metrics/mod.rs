@@ -123,9 +123,9 @@ impl Metrics {
         self.shared.lock().apply(counted);
     }
 
-    /// What an attempt to notify will add to the totals. Nothing moves yet.
-    pub fn count_notified(&self, receiver: &str, result: &str) -> Counted {
-        Counted::of_notified(receiver, result)
+    /// What so many attempts to notify will add to the totals. Nothing moves yet.
+    pub fn count_notified(&self, receiver: &str, result: &str, attempts: u64) -> Counted {
+        Counted::of_notified(receiver, result, attempts)
     }
 
     /// The attempt is noted on disk.

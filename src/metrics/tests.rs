@@ -216,7 +216,7 @@ async fn the_collector_tells_about_itself() {
     world.metrics.shared.vitals.set_queue_events(17);
     world.metrics.shared.vitals.set_judged(5, 1_500_000);
     world.metrics.announce_receiver("webhook");
-    world.metrics.notified(&world.metrics.count_notified("webhook", "failed"));
+    world.metrics.notified(&world.metrics.count_notified("webhook", "failed", 1));
     world.commit(&Committed::default()).await;
     let version = env!("CARGO_PKG_VERSION");
     for line in [

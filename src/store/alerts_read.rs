@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-fn read_alert(row: &SqliteRow) -> Result<AlertRow, StoreError> {
+pub(super) fn read_alert(row: &SqliteRow) -> Result<AlertRow, StoreError> {
     Ok(AlertRow {
         rule: row.try_get(0)?,
         service: row.try_get(1)?,

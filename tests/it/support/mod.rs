@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 mod api;
+pub mod receiver;
 mod test_app;
 mod test_process;
 

@@ -1,0 +1,97 @@
+//! Whether somebody must know, and telling them.
+//!
+//! `rule` says what the rules are, `state` where an alert stands, `decide` whether the receiver
+//! must be told: all three pure, with the present moment handed in. `observe` looks at what the
+//! judge found, who is silent and who is rejected; `engine` puts alerts and notifications into one
+//! transaction; `notify` delivers them. A slow receiver never holds up a look.
+
+pub mod decide;
+mod engine;
+mod key;
+mod notify;
+mod observe;
+#[cfg(test)]
+#[path = "../../tests/it/support/receiver.rs"]
+mod receiver;
+pub mod rule;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+pub use self::engine::{Engine, Stepped};
+pub use self::key::Key;
+pub use self::notify::{Courier, CourierError, DELIVERY_HEADER, WEBHOOK};
+use crate::clock::Clock;
+use crate::vitals::Vitals;
+
+/// How often the rules are looked at when no finding changed: silence, and times that are up.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The rest between two looks: under a flood of findings every commit of the judge asks for one,
+/// and each takes the write lock.
+const REST: Duration = Duration::from_millis(100);
+
+/// Evaluates and delivers until `stop` is true or gone. What is under way is let go of: a step is
+/// a transaction, and a delivery whose answer is lost is repeated with the same id.
+pub async fn run(
+    engine: Engine,
+    courier: Option<Courier>,
+    vitals: Arc<Vitals>,
+    clock: Clock,
+    mut stop: watch::Receiver<bool>,
+) {
+    let (told, news) = watch::channel(());
+    let deliver = async {
+        match courier {
+            Some(courier) => run_courier(courier, news, &clock).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = run_engine(engine, &vitals, told, &clock) => {}
+        () = deliver => {}
+    }
+}
+
+async fn run_engine(engine: Engine, vitals: &Vitals, told: watch::Sender<()>, clock: &Clock) {
+    let mut findings = vitals.findings();
+    let mut timer = interval(LOOK_EVERY);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = timer.tick() => {}
+            changed = findings.changed() => if changed.is_err() { return },
+        }
+        match engine.step(clock.now_us()).await {
+            Ok(stepped) if stepped.told.is_empty() => {}
+            Ok(_) => drop(told.send(())),
+            Err(error) => {
+                tracing::error!(%error, "the alerts can't be evaluated; tried again");
+                timer.tick().await;
+            }
+        }
+        sleep(REST).await;
+    }
+}
+
+async fn run_courier(mut courier: Courier, mut news: watch::Receiver<()>, clock: &Clock) {
+    let mut timer = interval(LOOK_EVERY);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = timer.tick() => {}
+            told = news.changed() => if told.is_err() { return },
+        }
+        if let Err(error) = courier.step(clock.now_us()).await {
+            tracing::error!(%error, "notifications can't be read or noted; tried again");
+            timer.tick().await;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a person reads in a notification. Amounts in full: whoever is woken must not have to open
+//! a page to know how much.
+
+use std::fmt::Write;
+
+use crate::alert::key::Key;
+use crate::alert::rule::Rule;
+use crate::alert::state::{AlertState, Instance, Seen};
+use crate::outcome::Amounts;
+
+/// Ledgers told one by one; a message is for reading.
+const LEDGERS_TOLD_MAX: usize = 10;
+
+/// One line: what, and where.
+pub(super) fn summary(key: &Key) -> String {
+    format!("{} in {} ({})", key.rule.title(), key.service, key.env)
+}
+
+/// How much, and since when or what is left of it.
+pub(super) fn description(key: &Key, alert: &Instance) -> String {
+    let seen = &alert.seen;
+    let over = alert.state == AlertState::Resolved;
+    match (key.rule, over) {
+        (Rule::SourceSilent, false) => silent(seen),
+        (Rule::SourceSilent, true) => "All watched sources are heard, said goodbye, or have been \
+             silent for over a day."
+            .into(),
+        (Rule::RejectedOutcomes, false) => format!(
+            "Outcomes were rejected in each of the last six 10-second slices: {} in all. What they \
+             say is not audited.",
+            seen.count
+        ),
+        (Rule::RejectedOutcomes, true) => "A 10-second slice went by without a reject.".into(),
+        (_, false) => format!(
+            "Findings with a new occurrence in the last 15 minutes: {}. {}",
+            seen.count,
+            open("Confirmed and open", seen)
+        ),
+        (_, true) => format!(
+            "No confirmed finding has gained an occurrence in the last 15 minutes. {}",
+            open("Still open", seen)
+        ),
+    }
+}
+
+fn silent(seen: &Seen) -> String {
+    let example = seen.example.as_deref().unwrap_or("?");
+    let last = if seen.others == 0 {
+        "No other source of the service is heard: nothing of it is audited.".into()
+    } else {
+        format!("Other sources still heard: {}.", seen.others)
+    };
+    format!("Silent sources: {} ({example} is one). {last}", seen.count)
+}
+
+fn open(what: &str, seen: &Seen) -> String {
+    let rows: i64 = seen.open.iter().map(|open| open.rows).sum();
+    if rows == 0 {
+        return format!("{what}: nothing.");
+    }
+    let mut text = format!("{what}: {rows} {}.", if rows == 1 { "finding" } else { "findings" });
+    let moved: Vec<_> =
+        seen.open.iter().filter_map(|open| Some((&open.ledger, amounts(&open.amounts)?))).collect();
+    for (ledger, amounts) in moved.iter().take(LEDGERS_TOLD_MAX) {
+        let _ = write!(text, " Ledger {ledger}: {amounts} (minor units).");
+    }
+    if moved.len() > LEDGERS_TOLD_MAX {
+        let _ = write!(text, " And {} ledgers more.", moved.len() - LEDGERS_TOLD_MAX);
+    }
+    text
+}
+
+fn amounts(amounts: &Amounts) -> Option<String> {
+    let parts = [
+        ("overpaid", amounts.overpaid),
+        ("overcharged", amounts.overcharged),
+        ("underpaid", amounts.underpaid),
+        ("undercharged", amounts.undercharged),
+        ("exposed", amounts.exposure),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, amount)| *amount != 0)
+        .map(|(name, amount)| format!("{name} {amount}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

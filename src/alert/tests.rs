@@ -1,0 +1,502 @@
+//! The engine and the courier on a real database file, against a real HTTP server. The clock is
+//! handed in; nothing sleeps.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::decide::Because;
+use super::receiver::{Answer, Got, Receiver};
+use super::rule::{RECENT_US, Rule};
+use super::state::RESOLVED_SHOWN_US;
+use super::{Courier, Engine};
+use crate::audit::{Finding, Kind, Severity, State};
+use crate::config::Webhook;
+use crate::limits::{DAY_US, MINUTE_US, SECOND_US};
+use crate::metrics::{Committed, Metrics, SLICE_US};
+use crate::outcome::SourceName;
+use crate::store::fixtures::{self, NOON_US, id};
+use crate::store::{AlertRow, NotificationRow, Store};
+
+const LINKS: &str = "https://watch.example/";
+
+struct World {
+    folder: tempfile::TempDir,
+    store: Arc<Store>,
+    metrics: Arc<Metrics>,
+    engine: Engine,
+    receiver: Receiver,
+    courier: Courier,
+}
+
+impl World {
+    async fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap(), Receiver::start().await).await
+    }
+
+    async fn open(folder: tempfile::TempDir, receiver: Receiver) -> Self {
+        let (store, metrics) = open_store(folder.path()).await;
+        let links = Some(LINKS.to_owned());
+        let engine = Engine::new(Arc::clone(&store), Arc::clone(&metrics), links);
+        let webhook = Webhook { url: receiver.url() };
+        let courier = Courier::new(Arc::clone(&store), Arc::clone(&metrics), webhook).unwrap();
+        Self { folder, store, metrics, engine, receiver, courier }
+    }
+
+    /// The process ends and is started again.
+    async fn restart(self) -> Self {
+        let Self { folder, store, metrics, engine, receiver, courier } = self;
+        drop((store, metrics, engine, courier));
+        Self::open(folder, receiver).await
+    }
+
+    /// The reasons for which the receiver is told, after one look.
+    async fn step(&self, now_us: i64) -> Vec<Because> {
+        let told = self.engine.step(now_us).await.unwrap().told;
+        told.into_iter().map(|(_, because)| because).collect()
+    }
+
+    /// What arrives, after one round of deliveries.
+    async fn deliver(&mut self, now_us: i64) -> Vec<Got> {
+        self.courier.step(now_us).await.unwrap();
+        self.receiver.take()
+    }
+
+    /// As the judge does: writes a leak that gained an occurrence now, with its sum.
+    async fn leak(&self, change: i64, now_us: i64, overpaid: i128) {
+        self.put(&fixtures::leak("f1", 250), change, now_us).await;
+        self.sum("duplicate_leak", 1, overpaid).await;
+    }
+
+    async fn put(&self, finding: &Finding, change: i64, gained_us: i64) {
+        sqlx::query("DELETE FROM findings WHERE id = $1")
+            .bind(&finding.id)
+            .execute(&mut *self.store.writer().await)
+            .await
+            .unwrap();
+        fixtures::insert_finding(&self.store, finding).await;
+        sqlx::query("UPDATE findings SET change = $2, gained_us = $3 WHERE id = $1")
+            .bind(&finding.id)
+            .bind(change)
+            .bind(gained_us)
+            .execute(&mut *self.store.writer().await)
+            .await
+            .unwrap();
+    }
+
+    async fn sum(&self, kind: &str, open: i64, overpaid: i128) {
+        let sql = "INSERT OR REPLACE INTO finding_sums VALUES \
+             ($1, 'settle', 'prod', 'chips', $2, $2, 0, $3, '0', '0', '0', '0')";
+        sqlx::query(sql)
+            .bind(kind)
+            .bind(open)
+            .bind(overpaid.to_string())
+            .execute(&mut *self.store.writer().await)
+            .await
+            .unwrap();
+    }
+
+    async fn source(&self, source: &str, state: &str, last_push_us: i64) {
+        let sql = "INSERT OR REPLACE INTO sources \
+             (service, env, source, last_push_us, last_heartbeat_us, state) \
+             VALUES ('settle', 'prod', $1, $2, $2, $3)";
+        sqlx::query(sql)
+            .bind(source)
+            .bind(last_push_us)
+            .bind(state)
+            .execute(&mut *self.store.writer().await)
+            .await
+            .unwrap();
+    }
+
+    fn reject(&self, now_us: i64) {
+        let from = SourceName { service: id("settle"), env: id("prod"), source: id("s") };
+        let mut committed = Committed::default();
+        committed.reject("bad_net", Some(&from));
+        let counted = self.metrics.count(&committed);
+        self.metrics.committed(&counted, now_us, Duration::ZERO);
+    }
+
+    async fn alerts(&self) -> Vec<AlertRow> {
+        self.store.alert_rows(None, None, 100).await.unwrap()
+    }
+
+    /// State and severity of the one alert there is.
+    async fn alert(&self) -> (String, String) {
+        let mut alerts = self.alerts().await;
+        assert_eq!(alerts.len(), 1, "{alerts:?}");
+        let alert = alerts.remove(0);
+        (alert.state, alert.severity)
+    }
+
+    async fn log(&self) -> Vec<NotificationRow> {
+        self.store.notification_rows(None, 100).await.unwrap()
+    }
+}
+
+async fn open_store(folder: &Path) -> (Arc<Store>, Arc<Metrics>) {
+    let url = format!("sqlite://{}/t.db", folder.display());
+    let store = Arc::new(Store::open(&url, "a").await.unwrap());
+    let metrics = Metrics::open(Arc::clone(&store), Arc::default()).await.unwrap();
+    (store, Arc::new(metrics))
+}
+
+fn pair(a: &str, b: &str) -> (String, String) {
+    (a.into(), b.into())
+}
+
+const NOTHING: [Because; 0] = [];
+
+#[tokio::test]
+async fn a_leak_is_told_at_once_with_the_payload_of_alertmanager() {
+    let mut world = World::new().await;
+    assert_eq!(world.step(NOON_US).await, NOTHING);
+    world.leak(1, NOON_US, 170_141_183_460_469_231_731_687_303_715_884_105_727).await;
+    assert_eq!(world.step(NOON_US + 1).await, [Because::Fired]);
+    assert_eq!(world.alert().await, pair("firing", "critical"));
+    let got = world.deliver(NOON_US + 2).await;
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].header("content-type"), "application/json");
+    let log = world.log().await;
+    assert_eq!(got[0].delivery(), log[0].id);
+    assert_eq!((&*log[0].state, log[0].attempts), ("delivered", 1));
+    let labels = serde_json::json!({"alertname": "DuplicateLeak", "env": "prod",
+        "service": "settle", "severity": "critical"});
+    let annotations = serde_json::json!({
+        "summary": "Settlements booked more often than once in settle (prod)",
+        "description": "Findings with a new occurrence in the last 15 minutes: 1. Confirmed and \
+            open: 1 finding. Ledger chips: overpaid 170141183460469231731687303715884105727 \
+            (minor units).",
+        "runbook_url":
+            "https://watch.example/findings?kind=duplicate_leak&service=settle&env=prod",
+        "alerts_url": "https://watch.example/alerts",
+        "newest_finding_url": "https://watch.example/findings/f1",
+    });
+    let wanted = serde_json::json!({
+        "version": "4",
+        "groupKey": r#"{}:{alertname="DuplicateLeak", env="prod", service="settle"}"#,
+        "truncatedAlerts": 0,
+        "status": "firing",
+        "receiver": "webhook",
+        "groupLabels": {"alertname": "DuplicateLeak", "env": "prod", "service": "settle"},
+        "commonLabels": labels,
+        "commonAnnotations": annotations,
+        "externalURL": "https://watch.example",
+        "alerts": [{
+            "status": "firing",
+            "labels": labels,
+            "annotations": annotations,
+            "startsAt": "2026-11-30T12:00:00.000001Z",
+            "endsAt": "0001-01-01T00:00:00Z",
+            "generatorURL": "https://watch.example/alerts",
+            "fingerprint": got[0].json()["alerts"][0]["fingerprint"],
+        }],
+    });
+    assert_eq!(got[0].json(), wanted);
+}
+
+#[tokio::test]
+async fn what_is_new_is_told_once_a_minute_and_at_once_if_it_is_tenfold() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    assert_eq!(world.step(NOON_US).await, [Because::Fired]);
+    assert_eq!(world.deliver(NOON_US).await.len(), 1);
+    world.leak(2, NOON_US + SECOND_US, 200).await;
+    assert_eq!(world.step(NOON_US + SECOND_US).await, NOTHING);
+    assert_eq!(world.step(NOON_US + MINUTE_US - 1).await, NOTHING);
+    assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Grew]);
+    assert_eq!(world.step(NOON_US + 5 * MINUTE_US).await, NOTHING, "nothing new since");
+    assert_eq!(world.deliver(NOON_US + 5 * MINUTE_US).await.len(), 1);
+    world.leak(3, NOON_US + 5 * MINUTE_US, 1_999).await;
+    assert_eq!(world.step(NOON_US + 5 * MINUTE_US).await, [Because::Grew]);
+    world.leak(4, NOON_US + 5 * MINUTE_US, 19_990).await;
+    assert_eq!(world.step(NOON_US + 5 * MINUTE_US + 1).await, [Because::AmountGrew]);
+    let got = world.deliver(NOON_US + 5 * MINUTE_US + 2).await;
+    assert!(got[0].description().contains("overpaid 1999 "), "oldest first");
+}
+
+#[tokio::test]
+async fn an_alert_resolves_after_15_minutes_and_says_what_is_open() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 250).await;
+    world.step(NOON_US).await;
+    world.deliver(NOON_US).await;
+    assert_eq!(world.step(NOON_US + RECENT_US - 1).await, NOTHING);
+    assert_eq!(world.step(NOON_US + RECENT_US).await, [Because::Resolved]);
+    assert_eq!(world.alert().await, pair("resolved", "critical"));
+    let got = world.deliver(NOON_US + RECENT_US).await;
+    assert_eq!(got[0].json()["status"], "resolved");
+    assert_eq!(got[0].json()["alerts"][0]["endsAt"], "2026-11-30T12:15:00.000000Z");
+    assert_eq!(
+        got[0].description(),
+        "No confirmed finding has gained an occurrence in the last 15 minutes. Still open: 1 \
+         finding. Ledger chips: overpaid 250 (minor units)."
+    );
+    // It fires again by a new occurrence, is over again, and at last no more shown.
+    let later_us = NOON_US + 2 * RECENT_US;
+    world.leak(2, later_us, 250).await;
+    assert_eq!(world.step(later_us).await, [Because::Fired]);
+    assert_eq!(world.step(later_us + RECENT_US).await, [Because::Resolved]);
+    assert_eq!(world.step(later_us + RECENT_US + RESOLVED_SHOWN_US).await, NOTHING);
+    assert!(world.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_finding_that_is_closed_fires_no_more() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 250).await;
+    world.step(NOON_US).await;
+    let closed = Finding { state: State::Closed, ..fixtures::leak("f1", 250) };
+    world.put(&closed, 2, NOON_US).await;
+    world.sum("duplicate_leak", 0, 0).await;
+    assert_eq!(world.step(NOON_US + 1).await, [Because::Resolved]);
+    world.deliver(NOON_US + 1).await;
+    let got = world.deliver(NOON_US + 1).await;
+    assert!(got[0].description().ends_with("Still open: nothing."));
+}
+
+#[tokio::test]
+async fn suspicions_old_news_and_kinds_without_a_rule_fire_nothing() {
+    let world = World::new().await;
+    let leak = fixtures::leak("f1", 250);
+    let suspected = Finding { state: State::Suspected, ..leak.clone() };
+    world.put(&suspected, 1, NOON_US).await;
+    world.put(&Finding { id: "f2".into(), ..leak.clone() }, 2, NOON_US - RECENT_US).await;
+    let kind = Kind::IdentityConflict;
+    world.put(&Finding { id: "f3".into(), kind, ..leak }, 3, NOON_US).await;
+    assert_eq!(world.step(NOON_US).await, NOTHING);
+    assert!(world.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_rise_of_severity_is_told_at_once() {
+    let world = World::new().await;
+    let gap = |severity| Finding { kind: Kind::TelemetryGap, severity, ..fixtures::leak("f1", 0) };
+    world.put(&gap(Severity::Info), 1, NOON_US).await;
+    assert_eq!(world.step(NOON_US).await, [Because::Fired]);
+    world.put(&gap(Severity::Warning), 2, NOON_US).await;
+    assert_eq!(world.step(NOON_US + 1).await, [Because::SeverityRose]);
+    assert_eq!(world.alert().await, pair("firing", "warning"));
+}
+
+#[tokio::test]
+async fn each_rule_service_and_env_has_an_alert_of_its_own() {
+    let world = World::new().await;
+    for (n, (kind, env)) in [
+        (Kind::DuplicateLeak, "prod"),
+        (Kind::DuplicateLeak, "test"),
+        (Kind::LiveEviction, "prod"),
+        (Kind::FalseBlock, "prod"),
+        (Kind::TelemetryGap, "prod"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (id, env) = (format!("f{n}"), env.to_owned());
+        let finding = Finding { id, kind, env, ..fixtures::leak("", 1) };
+        world.put(&finding, 1, NOON_US).await;
+    }
+    assert_eq!(world.step(NOON_US).await, [Because::Fired; 5]);
+    let mut rules: Vec<String> =
+        world.alerts().await.into_iter().map(|alert| alert.rule + "/" + &alert.env).collect();
+    rules.sort();
+    assert_eq!(
+        rules,
+        [
+            "DuplicateLeak/prod",
+            "DuplicateLeak/test",
+            "FalseBlock/prod",
+            "LiveEviction/prod",
+            "TelemetryGap/prod"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_restart_neither_forgets_nor_repeats() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    assert_eq!(world.step(NOON_US).await, [Because::Fired]);
+    world = world.restart().await;
+    assert_eq!(world.step(NOON_US + 1).await, NOTHING);
+    assert_eq!(world.deliver(NOON_US + 1).await.len(), 1);
+    world.leak(2, NOON_US + 2, 150).await;
+    world = world.restart().await;
+    assert_eq!(world.step(NOON_US + MINUTE_US - 1).await, NOTHING, "told a minute ago at most");
+    assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Grew]);
+    world = world.restart().await;
+    assert_eq!(world.step(NOON_US + 2 + RECENT_US).await, [Because::Resolved]);
+    assert!(world.deliver(NOON_US + RECENT_US).await.len() == 1);
+}
+
+#[tokio::test]
+async fn a_failed_delivery_is_repeated_with_its_id_through_restarts() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    world.step(NOON_US).await;
+    for answer in [Answer::Status(500), Answer::Status(404), Answer::Hangup, Answer::Redirect] {
+        world.receiver.answers(answer);
+    }
+    let mut ids = Vec::new();
+    let mut now_us = NOON_US;
+    for wait in [1, 2, 4, 8] {
+        let got = world.deliver(now_us).await;
+        assert_eq!(got.len(), 1);
+        ids.push(got[0].delivery());
+        world = world.restart().await;
+        assert!(world.deliver(now_us + wait * SECOND_US - 1).await.is_empty(), "too soon");
+        now_us += wait * SECOND_US;
+    }
+    // Meanwhile it is over: that is told after that it fired.
+    assert_eq!(world.step(NOON_US + RECENT_US).await, [Because::Resolved]);
+    let got = world.deliver(NOON_US + RECENT_US).await;
+    assert_eq!((got.len(), &got[0].json()["status"]), (1, &"firing".into()));
+    ids.push(got[0].delivery());
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "one id for all attempts");
+    let got = world.deliver(NOON_US + RECENT_US).await;
+    assert_eq!(got[0].json()["status"], "resolved");
+    assert_ne!(got[0].delivery(), ids[0]);
+    assert!(world.deliver(NOON_US + DAY_US).await.is_empty(), "nothing is left");
+    let text = world.metrics.render().await.unwrap();
+    for line in [
+        r#"dedupwatch_notifications_total{receiver="webhook",result="delivered"} 2"#,
+        r#"dedupwatch_notifications_total{receiver="webhook",result="failed"} 4"#,
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_new_does_not_pile_up_while_the_receiver_is_away() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    assert_eq!(world.step(NOON_US).await, [Because::Fired]);
+    for minute in 1..10 {
+        let now_us = NOON_US + minute * MINUTE_US;
+        world.leak(1 + minute, now_us, 100 + i128::from(minute)).await;
+        assert_eq!(world.step(now_us).await, NOTHING);
+    }
+    let now_us = NOON_US + 10 * MINUTE_US;
+    assert_eq!(world.deliver(now_us).await.len(), 1);
+    assert_eq!(world.step(now_us).await, [Because::Grew]);
+    assert!(world.deliver(now_us).await[0].description().contains("overpaid 109 "));
+}
+
+#[tokio::test]
+async fn after_a_day_a_delivery_is_given_up_and_the_log_names_no_url() {
+    let mut world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    world.step(NOON_US).await;
+    world.receiver.stop().await;
+    for now_us in [NOON_US, NOON_US + DAY_US] {
+        world.courier.step(now_us).await.unwrap();
+        let log = world.log().await;
+        assert_eq!(log[0].last_error.as_deref(), Some("the receiver can't be reached"));
+        let rendered = format!("{log:?}{:?}", world.alerts().await);
+        assert!(!rendered.contains("secret-token"));
+    }
+    let log = world.log().await;
+    assert_eq!((&*log[0].state, log[0].attempts), ("given_up", 2));
+}
+
+#[tokio::test]
+async fn without_a_receiver_alerts_are_kept_and_a_later_one_is_told() {
+    let world = World::new().await;
+    let engine = Engine::new(Arc::clone(&world.store), Arc::clone(&world.metrics), None);
+    world.leak(1, NOON_US, 100).await;
+    assert!(engine.step(NOON_US).await.unwrap().told.is_empty());
+    assert_eq!(world.alert().await, pair("firing", "critical"));
+    assert!(world.log().await.is_empty());
+    assert_eq!(world.step(NOON_US + 1).await, [Because::Fired]);
+}
+
+#[tokio::test]
+async fn a_silent_source_is_a_warning_and_critical_if_it_was_the_last() {
+    let mut world = World::new().await;
+    world.source("s1", "open", NOON_US).await;
+    world.source("s2", "open", NOON_US).await;
+    assert_eq!(world.step(NOON_US).await, NOTHING);
+    world.source("s1", "silent", NOON_US).await;
+    assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Fired]);
+    assert_eq!(world.alert().await, pair("firing", "warning"));
+    let got = world.deliver(NOON_US + MINUTE_US).await;
+    assert_eq!(
+        got[0].description(),
+        "Silent sources: 1 (s1 is one). Other sources still heard: 1."
+    );
+    world.source("s2", "silent", NOON_US).await;
+    assert_eq!(world.step(NOON_US + MINUTE_US + 1).await, [Because::SeverityRose]);
+    assert_eq!(world.alert().await, pair("firing", "critical"));
+    world.source("s1", "open", NOON_US + 2 * MINUTE_US).await;
+    world.source("s2", "closed", NOON_US + 2 * MINUTE_US).await;
+    assert_eq!(world.step(NOON_US + 2 * MINUTE_US).await, [Because::Resolved]);
+}
+
+#[tokio::test]
+async fn a_second_silent_source_is_news_and_one_gone_for_a_day_is_not() {
+    let world = World::new().await;
+    world.source("s1", "silent", NOON_US).await;
+    world.source("s3", "open", NOON_US).await;
+    assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Fired]);
+    fixtures::run(&world.store, "UPDATE notifications SET state = 'delivered'").await;
+    world.source("s2", "silent", NOON_US + MINUTE_US).await;
+    assert_eq!(world.step(NOON_US + 2 * MINUTE_US).await, [Because::Grew]);
+    assert_eq!(world.step(NOON_US + DAY_US).await, NOTHING);
+    assert_eq!(world.step(NOON_US + DAY_US + MINUTE_US).await, [Because::Resolved]);
+}
+
+#[tokio::test]
+async fn rejects_in_six_slices_in_a_row_fire_and_one_without_ends_it() {
+    let mut world = World::new().await;
+    let slice = |n: i64| NOON_US + n * SLICE_US;
+    assert_eq!(world.step(slice(0)).await, NOTHING);
+    for n in 0..6 {
+        world.reject(slice(n));
+        assert_eq!(world.step(slice(n)).await, NOTHING);
+    }
+    assert_eq!(world.alert().await, pair("pending", "warning"));
+    assert_eq!(world.step(slice(6)).await, [Because::Fired]);
+    let got = world.deliver(slice(6)).await;
+    assert!(got[0].description().contains("slices: 6 in all"), "{}", got[0].description());
+    world.reject(slice(6));
+    assert_eq!(world.step(slice(7)).await, NOTHING);
+    // After a restart the slices are not known at first: it goes on firing until they are.
+    world = world.restart().await;
+    for n in 7..13 {
+        assert_eq!(world.step(slice(n)).await, NOTHING);
+    }
+    assert_eq!(world.step(slice(13)).await, [Because::Resolved]);
+}
+
+#[tokio::test]
+async fn a_stray_reject_is_pending_and_gone() {
+    let world = World::new().await;
+    world.reject(NOON_US);
+    world.step(NOON_US + SLICE_US).await;
+    assert_eq!(world.alert().await, pair("pending", "warning"));
+    world.step(NOON_US + 2 * SLICE_US).await;
+    assert!(world.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_round_of_deliveries_is_bounded_and_in_order() {
+    let mut world = World::new().await;
+    for n in 0..20 {
+        let finding =
+            Finding { id: format!("f{n}"), service: format!("s{n:02}"), ..fixtures::leak("", 1) };
+        world.put(&finding, 1, NOON_US).await;
+    }
+    assert_eq!(world.step(NOON_US).await.len(), 20);
+    let first = world.deliver(NOON_US).await;
+    let second = world.deliver(NOON_US).await;
+    assert_eq!((first.len(), second.len()), (16, 4));
+    let services: BTreeMap<String, ()> = first
+        .iter()
+        .chain(&second)
+        .map(|got| (got.json()["groupLabels"]["service"].to_string(), ()))
+        .collect();
+    assert_eq!(services.len(), 20);
+    assert_eq!(Rule::ALL.len(), 6);
+}
