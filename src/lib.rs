@@ -16,6 +16,7 @@ pub mod clock;
 pub mod config;
 pub mod guard;
 pub mod ingest;
+pub mod judge;
 pub mod limits;
 pub mod metrics;
 pub mod outcome;

@@ -3,10 +3,11 @@
 //! Proven by the window, where all that it held is known and the key is not in it; else by
 //! coverage: nobody who could have booked it was unheard. What can't be known is unverifiable.
 
-use super::book::Verdict;
-use super::facts::{Block, Blocks, PlayerFacts, SignatureFacts};
+use super::facts::{Block, Blocks, SignatureFacts};
 use super::finding::{Coverage, Kind, OrderKnown, Severity};
 use super::ledger::Ledger;
+use super::player::PlayerFacts;
+use super::row::Verdict;
 use super::settings::Settings;
 use super::source::Sources;
 use super::window;

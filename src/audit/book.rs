@@ -8,86 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
-use crate::outcome::{Amounts, Id, KeyedHash};
+use super::finding::{Finding, Kind, State, Subject};
+use super::row::{Counted, Row, Verdict, new_finding};
+use crate::outcome::{Amounts, KeyedHash};
 
 /// New rows of a kind and service in one minute of receipt; beyond, one row `more` (audit.md).
 const ROWS_A_MINUTE_MAX: u32 = 1_000;
 const MINUTE_US: i64 = 60_000_000;
-/// Evidence kept in a row that counts many occurrences.
-pub(super) const EXAMPLES_MAX: usize = 10;
-
-/// What a rule says about a subject, in all.
-#[derive(Clone, Debug)]
-pub(super) struct Verdict {
-    pub(super) count: u64,
-    pub(super) amounts: Amounts,
-    pub(super) players: u64,
-    pub(super) severity: Severity,
-    pub(super) confirmed: bool,
-    pub(super) cause: String,
-    pub(super) order: OrderKnown,
-    pub(super) coverage: Coverage,
-    pub(super) service: String,
-    pub(super) env: String,
-    pub(super) source: Option<Id>,
-    pub(super) first_us: i64,
-    pub(super) last_us: i64,
-    pub(super) witnesses: Vec<Witness>,
-}
-
-/// A row as its subject remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    pub(super) finding: Finding,
-    /// Where it began to count.
-    base: Counted,
-    /// The minute whose row `more` shows it instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    more: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counted {
-    count: u64,
-    amounts: Amounts,
-}
-
-impl Counted {
-    fn of(finding: &Finding) -> Self {
-        Self { count: finding.count, amounts: finding.amounts }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self {
-            count: self.count.saturating_sub(other.count),
-            amounts: self.amounts.minus(other.amounts),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            count: self.count.saturating_add(other.count),
-            amounts: self.amounts.plus(other.amounts),
-        }
-    }
-}
-
-impl Row {
-    /// The total that its subject had reached with it.
-    fn end(&self) -> Counted {
-        self.base.plus(Counted::of(&self.finding))
-    }
-
-    /// How many its subject had counted with it.
-    pub(super) fn end_count(&self) -> u64 {
-        self.end().count
-    }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.finding.state != State::Closed
-    }
-}
 
 /// Sums over rows of one (kind, service, env, ledger).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +52,7 @@ pub struct Book {
     hash: KeyedHash,
     sums: BTreeMap<SumKey, Sums>,
     sums_changed: BTreeSet<SumKey>,
+    confirmed: BTreeMap<(Kind, String, String), u64>,
     opened: BTreeMap<(Kind, String), (i64, u32)>,
     changes: BTreeMap<String, Change>,
     /// The rows `more` by service and minute, while their keys may change them.
@@ -138,6 +66,7 @@ impl Book {
             hash,
             sums: BTreeMap::new(),
             sums_changed: BTreeSet::new(),
+            confirmed: BTreeMap::new(),
             opened: BTreeMap::new(),
             changes: BTreeMap::new(),
             more: BTreeMap::new(),
@@ -169,6 +98,11 @@ impl Book {
     pub fn take_more(&mut self) -> Vec<&Row> {
         let changed = std::mem::take(&mut self.more_changed);
         changed.into_iter().filter_map(|key| self.more.get(&key)).collect()
+    }
+
+    /// Rows that became confirmed since the last call, by kind, service and env.
+    pub fn take_confirmed(&mut self) -> BTreeMap<(Kind, String, String), u64> {
+        std::mem::take(&mut self.confirmed)
     }
 
     /// Sums that changed since the last call.
@@ -375,53 +309,13 @@ impl Book {
                 sums.amounts = sums.amounts.plus(now.map(|f| f.amounts).unwrap_or_default());
                 if state(was) != Some(State::Confirmed) {
                     sums.confirmed_ever += 1;
+                    let about = (about.kind, about.service.clone(), about.env.clone());
+                    *self.confirmed.entry(about).or_default() += 1;
                 }
             }
             Some(State::Suspected) => sums.open_suspected += 1,
             _ => {}
         }
         self.sums_changed.insert(key);
-    }
-}
-
-fn new_finding(
-    hash: &KeyedHash,
-    subject: &Subject,
-    kind: Kind,
-    ordinal: u32,
-    verdict: Verdict,
-    base: Counted,
-) -> Finding {
-    let (ledger, player, signature) = match subject {
-        Subject::AuditKey { ledger, player, signature } => {
-            (Some(ledger.clone()), Some(player.clone()), Some(signature.clone()))
-        }
-        _ => (None, None, None),
-    };
-    let shown = Counted { count: verdict.count, amounts: verdict.amounts }.minus(base);
-    Finding {
-        id: Finding::id_of(hash, kind, subject, ordinal),
-        kind,
-        subject: subject.clone(),
-        ordinal,
-        severity: verdict.severity,
-        state: if verdict.confirmed { State::Confirmed } else { State::Suspected },
-        closed_because: None,
-        cause: verdict.cause,
-        order: verdict.order,
-        coverage: verdict.coverage,
-        service: verdict.service,
-        env: verdict.env,
-        ledger,
-        source: verdict.source,
-        player,
-        signature,
-        count: shown.count,
-        players: verdict.players,
-        first_us: verdict.first_us,
-        last_us: verdict.last_us,
-        amounts: shown.amounts,
-        amounts_before_closing: None,
-        witnesses: verdict.witnesses,
     }
 }

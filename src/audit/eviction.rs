@@ -10,9 +10,9 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::block::Context;
-use super::facts::{GameFacts, PlayerFacts, Recent};
 use super::finding::OrderKnown;
 use super::order::{Moment, order};
+use super::player::{GameFacts, PlayerFacts, Recent};
 use super::settings::Settings;
 use super::source::Sources;
 use crate::outcome::{Reason, Signature, Window, WindowScope};
@@ -22,7 +22,7 @@ const PUSHED_WITHIN_US: i64 = 2_000_000;
 
 /// One eviction that may be live, or may become so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Eviction {
+pub(super) struct Eviction {
     pub(super) at: Moment,
     pub(super) hash: i64,
     pub(super) signature: Signature,
@@ -47,7 +47,7 @@ pub struct Eviction {
 
 /// How an eviction is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub(super) struct Counted {
     pub(super) cause: String,
     pub(super) confirmed: bool,
     /// The row of its cause, by its number.

@@ -1,13 +1,16 @@
 //! `fold(state, record)`: what each entry of the log means.
 
 use super::eviction::Eviction;
-use super::facts::{PlayerKey, Recent, Reversal};
+use super::facts::Reversal;
 use super::finding::{Kind, Subject, Witness};
 use super::group::{Group, Occurrence};
 use super::order::Moment;
+use super::player::Recent;
 use super::source::SourceId;
 use super::state::Audit;
+use super::table::PlayerKey;
 use super::waits::Wait;
+use super::witness;
 use crate::outcome::{
     Amounts, Body, Boot, Closed, Effect, Event, GivenUp, Heartbeat, Id, Outcome, Position, Record,
     Refused, Signature, Silent, SourceName,
@@ -246,7 +249,7 @@ impl Audit {
             "numbers {} to {} of boot {} did not come in time",
             given_up.first_seq, given_up.last_seq, given_up.boot
         );
-        let witness = plain_witness("missing", record.position, at_us, &given_up.from, text);
+        let witness = witness::plain("missing", record.position, at_us, &given_up.from, text);
         let witness = Witness { boot: Some(given_up.boot), ..witness };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
@@ -274,18 +277,12 @@ impl Audit {
     fn conflict(&mut self, event: &Event, position: Position) {
         let Some((boot, seq)) = event.sequence() else {
             let key = event.event_id.as_ref().map_or("", Id::as_str).to_owned();
-            return self.conflict_of(event, position, format!("event_id {key}"), None);
+            return self.conflict_of(event, position, &format!("event_id {key}"), None);
         };
-        self.conflict_of(event, position, format!("seq {seq}"), Some(boot));
+        self.conflict_of(event, position, &format!("seq {seq}"), Some(boot));
     }
 
-    fn conflict_of(
-        &mut self,
-        event: &Event,
-        position: Position,
-        which: String,
-        boot: Option<Boot>,
-    ) {
+    fn conflict_of(&mut self, event: &Event, position: Position, which: &str, boot: Option<Boot>) {
         let received_us = self.received_us;
         let text = format!("{which} came again with other content");
         let at_us = event.occurred_us;
@@ -296,7 +293,7 @@ impl Audit {
             player: Some(event.player.clone()),
             signature: Some(event.signature.clone()),
             trace_id: event.trace_id.clone(),
-            ..plain_witness("other_content", position, at_us, &event.from, text)
+            ..witness::plain("other_content", position, at_us, &event.from, text)
         };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
@@ -325,13 +322,13 @@ impl Audit {
                 self.reopen(id, false);
             }
         }
-        let nobody = SourceName { service: unread(), env: unread(), source: unread() };
+        let nobody = SourceName { service: Id::unread(), env: Id::unread(), source: Id::unread() };
         let from = refused.from.as_ref().unwrap_or(&nobody);
         let text = format!("{}: {}", refused.message, refused.text);
         let witness = Witness {
             boot: refused.sequence.map(|(boot, _)| boot),
             seq: refused.sequence.map(|(_, seq)| seq),
-            ..plain_witness("refused", record.position, received_us, from, text)
+            ..witness::plain("refused", record.position, received_us, from, text)
         };
         let occurrence = Occurrence {
             at_us: received_us,
@@ -369,37 +366,5 @@ impl Audit {
                 }
             }
         }
-    }
-}
-
-/// Stands for what could not be read of a refused event's identity.
-fn unread() -> Id {
-    Id::unread()
-}
-
-fn plain_witness(
-    role: &str,
-    position: Position,
-    occurred_us: i64,
-    from: &SourceName,
-    text: String,
-) -> Witness {
-    Witness {
-        role: role.to_owned(),
-        position,
-        occurred_us,
-        from: from.clone(),
-        boot: None,
-        seq: None,
-        outcome: None,
-        player: None,
-        signature: None,
-        reference: None,
-        trace_id: None,
-        window: None,
-        reason: None,
-        effect: None,
-        guard_mode: None,
-        text: Some(text),
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::book::{EXAMPLES_MAX, Row, Verdict};
 use super::finding::{Coverage, Kind, OrderKnown, Severity, State, Subject, Witness};
+use super::row::{EXAMPLES_MAX, Row, Verdict};
 use crate::outcome::{Amounts, Id};
 
 /// Rows about sources close as quiet after this without a new occurrence (audit.md).

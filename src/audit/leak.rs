@@ -8,10 +8,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::book::Verdict;
 use super::facts::{Acceptance, RefFacts, Reversal, SignatureFacts};
 use super::finding::{Coverage, Severity};
 use super::order::{how_known, is_before, order};
+use super::row::Verdict;
 use super::source::Sources;
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Effect, GuardMode, Id};

@@ -7,13 +7,13 @@
 //! |---|---|
 //! | what was heard of sources, and so when they were blind | `source`, `run`, `offset`, `ledger` |
 //! | what is known of the order of two events | `order` |
-//! | sets of what was said, by player and settlement | `facts` |
+//! | sets of what was said, by player and settlement | `player`, `facts`, `table` |
 //! | `duplicate_leak` | `leak` |
 //! | `live_eviction` | `eviction` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
 //! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `fold`, `group` |
-//! | rows that grow, close and are followed by others | `book`, `group` |
+//! | rows that grow, close and are followed by others | `row`, `book`, `group` |
 //! | graces | `waits`, `settle` |
 //!
 //! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
@@ -31,24 +31,28 @@ mod leak;
 mod ledger;
 mod offset;
 mod order;
+mod player;
+mod row;
 mod run;
 mod settings;
 mod settle;
 mod source;
 mod state;
+mod table;
 mod unclear;
 mod waits;
 mod window;
 mod witness;
 
-pub use book::{Book, Change, Row, SumKey, Sums};
-pub use facts::{
-    Facts, Needs, PlayerFacts, PlayerKey, RefFacts, RefKey, SignatureFacts, SignatureKey, Table,
-};
+pub use book::{Book, Change, SumKey, Sums};
+pub use facts::{RefFacts, SignatureFacts};
 pub use finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
 pub use group::Group;
 pub use ledger::{Ledger, Ledgers};
+pub use player::PlayerFacts;
+pub use row::Row;
 pub use settings::Settings;
 pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, Service, player_key};
+pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Table};
 pub use waits::{Wait, Waiting, Waits};

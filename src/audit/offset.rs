@@ -16,7 +16,7 @@ const STEADY_US: i64 = 1_000_000;
 
 /// The least differences by minute of receipt.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Offsets {
+pub(super) struct Offsets {
     minutes: Vec<Minute>,
 }
 

@@ -17,7 +17,7 @@ pub(super) const SKEW_US: i64 = 1_000_000;
 
 /// When an event was: by its source's numbers and by its source's clock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Moment {
+pub(super) struct Moment {
     /// By the source's clock.
     #[serde(rename = "t")]
     pub(super) at_us: i64,

@@ -2,12 +2,13 @@
 
 use super::block::{self, Judged};
 use super::eviction::{self, Counted, Eviction, Standing};
-use super::facts::{PlayerFacts, PlayerKey, SignatureKey};
 use super::finding::{Kind, Subject};
 use super::group::{Group, Occurrence};
 use super::leak;
 use super::order::Moment;
+use super::player::PlayerFacts;
 use super::state::Audit;
+use super::table::{PlayerKey, SignatureKey};
 use super::unclear;
 use super::waits::{Wait, Waiting};
 use super::witness::Evidence;
@@ -268,7 +269,7 @@ impl Audit {
         let key = (kind, subject.clone());
         let received_us = self.received_us;
         let Some(group) = self.groups.get_mut(&key) else { return };
-        let open = group.rows.last().is_some_and(super::book::Row::is_open);
+        let open = group.rows.last().is_some_and(super::row::Row::is_open);
         if open && group.is_quiet(received_us) {
             self.book.close_as_is(&mut group.rows, kind, "quiet");
         } else {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offset::Offsets;
 use super::run::Run;
-use crate::outcome::{Boot, Heartbeat, Position, SourceName};
+use crate::outcome::{Boot, Heartbeat, SourceName};
 
 /// A source, in the order in which the log names them first.
 #[derive(
@@ -58,7 +58,7 @@ pub struct Source {
 /// A boot as the key of a map that is kept as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct BootKey(pub Boot);
+pub(super) struct BootKey(pub(super) Boot);
 
 impl Source {
     fn new(id: SourceId, name: SourceName, at_us: i64) -> Self {
@@ -232,4 +232,3 @@ impl Sources {
         self.get(id).map(|source| &source.name)
     }
 }
-

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::block::Context;
 use super::book::Book;
-use super::facts::{Facts, Needs, PlayerKey, SignatureKey};
 use super::finding::{Finding, Kind, Subject};
 use super::group::Group;
 use super::ledger::Ledgers;
 use super::settings::Settings;
 use super::source::Sources;
+use super::table::{Facts, Needs, PlayerKey, SignatureKey};
 use super::waits::{Wait, Waits};
 use crate::outcome::{Body, Event, Id, KeyedHash, Record};
 
@@ -143,17 +143,19 @@ impl Audit {
         })
     }
 
-    /// Facts that must be loaded before this record is folded; ask again until there are none.
-    pub fn needs(&self, record: &Record) -> Needs {
+    /// Facts that must be loaded before these records are folded; ask again until there are none.
+    pub fn needs(&self, records: &[Record]) -> Needs {
         let mut needs = Needs::default();
-        match &record.body {
-            Body::Event(event) => self.event_needs(event, &mut needs),
-            Body::Closed(closed) => {
-                if let Some(finding) = self.closing.get(&closed.finding) {
-                    self.subject_needs(&finding.subject, &mut needs);
+        for record in records {
+            match &record.body {
+                Body::Event(event) => self.event_needs(event, &mut needs),
+                Body::Closed(closed) => {
+                    if let Some(finding) = self.closing.get(&closed.finding) {
+                        self.subject_needs(&finding.subject, &mut needs);
+                    }
                 }
+                _ => {}
             }
-            _ => {}
         }
         needs
     }

@@ -4,9 +4,9 @@
 //! delivery was merely held back; otherwise the settlement may be booked twice.
 
 use super::block::{Context, Judged};
-use super::book::Verdict;
 use super::facts::SignatureFacts;
 use super::finding::{Coverage, Kind, OrderKnown, Severity};
+use super::row::Verdict;
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Effect, Outcome};
 

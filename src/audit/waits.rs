@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{PlayerKey, SignatureKey};
 use super::finding::{Kind, Subject};
+use super::table::{PlayerKey, SignatureKey};
 
 /// Undecided suspicions of a ledger that are judged again when a hole fills; beyond, the oldest
 /// stay as they are.

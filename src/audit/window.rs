@@ -4,7 +4,8 @@
 //! signature on, and as many signatures are known as the guard reported. Then a key that isn't
 //! among them was not in the window, whatever other sources missed.
 
-use super::facts::{Block, PlayerFacts, Recent};
+use super::facts::Block;
+use super::player::{PlayerFacts, Recent};
 use super::source::Sources;
 use crate::outcome::{GuardMode, Window, WindowScope};
 

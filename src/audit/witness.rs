@@ -4,7 +4,7 @@ use super::facts::{Acceptance, Block};
 use super::finding::Witness;
 use super::order::Moment;
 use super::source::Sources;
-use crate::outcome::{Id, Outcome, Signature};
+use crate::outcome::{Id, Outcome, Position, Signature, SourceName};
 
 /// Makes witnesses. The player and the settlement are named where the subject does not.
 pub(super) struct Evidence<'a> {
@@ -70,5 +70,33 @@ impl<'a> Evidence<'a> {
             guard_mode: block.mode,
             ..self.moment(role, &block.at)?
         })
+    }
+}
+
+/// A record that says in words what it shows.
+pub(super) fn plain(
+    role: &str,
+    position: Position,
+    occurred_us: i64,
+    from: &SourceName,
+    text: String,
+) -> Witness {
+    Witness {
+        role: role.to_owned(),
+        position,
+        occurred_us,
+        from: from.clone(),
+        boot: None,
+        seq: None,
+        outcome: None,
+        player: None,
+        signature: None,
+        reference: None,
+        trace_id: None,
+        window: None,
+        reason: None,
+        effect: None,
+        guard_mode: None,
+        text: Some(text),
     }
 }

@@ -8,6 +8,7 @@
 pub mod alerts;
 mod alerts_read;
 mod dialect;
+mod facts;
 mod findings_read;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -17,7 +18,9 @@ pub mod log;
 mod players_read;
 mod rollups_read;
 mod sources_read;
+mod step;
 pub mod totals;
+mod verdicts;
 
 use std::path::Path;
 
@@ -30,6 +33,7 @@ pub use self::lock::DatabaseLock;
 pub use self::players_read::{Delivery, DeliveryKey};
 pub use self::rollups_read::{MinuteCount, ServiceCount};
 pub use self::sources_read::{BootRow, SourceCount, SourceRow, size_of};
+pub use self::step::{Step, part};
 use crate::outcome::KeyedHash;
 
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.

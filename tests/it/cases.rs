@@ -170,7 +170,12 @@ impl Collector {
                 let last = named.max(*seqs.last().unwrap());
                 for seq in (first..=last).filter(|seq| !seqs.contains(seq)) {
                     let (from, boot) = (from.clone(), *boot);
-                    bodies.push(Body::GivenUp(GivenUp { from, boot, first_seq: seq, last_seq: seq }));
+                    bodies.push(Body::GivenUp(GivenUp {
+                        from,
+                        boot,
+                        first_seq: seq,
+                        last_seq: seq,
+                    }));
                 }
                 later = true;
             }

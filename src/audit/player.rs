@@ -1,0 +1,132 @@
+//! What is known of one player in one ledger: games, windows, evictions.
+
+use serde::{Deserialize, Serialize};
+
+use super::eviction::Eviction;
+use super::facts::{ACCEPTANCES_MAX, is_false, push_newest};
+use super::order::Moment;
+use super::source::SourceId;
+use crate::outcome::{Id, WindowScope};
+
+/// Games of a player remembered: the newest. Two are live; the others rank what comes late.
+const GAMES_MAX: usize = 8;
+/// Acceptances and evictions of a player remembered, for the contents of its windows.
+const RECENT_MAX: usize = 24;
+/// Evictions of a player that may still be judged anew.
+const EVICTIONS_MAX: usize = 16;
+/// Sources that wrote for a player, kept to know whether a window was its only one.
+const WRITERS_MAX: usize = 8;
+
+/// One game of a player.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GameFacts {
+    pub(super) game: i64,
+    pub(super) room: i64,
+    /// First acceptance in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) processed: Option<Moment>,
+    /// First acceptance of any sort.
+    pub(super) accepted: Moment,
+    /// Its accepted signatures.
+    pub(super) signatures: Vec<i64>,
+}
+
+/// What entered or left a window of a player.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Recent {
+    pub(super) at: Moment,
+    pub(super) signature: i64,
+    /// By its own event; inline evictions come with their acceptance.
+    pub(super) entered: bool,
+    pub(super) game: Option<i64>,
+    pub(super) room: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) left: Vec<i64>,
+    pub(super) scope: Option<WindowScope>,
+    /// It may have given its place back: its effect failed or is not known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) unsure: bool,
+}
+
+/// What is known of one player in one ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerFacts {
+    pub(super) ledger: String,
+    pub(super) player: Id,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) games: Vec<GameFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) recent: Vec<Recent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) writers: Vec<SourceId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) evictions: Vec<Eviction>,
+    /// Findings about several players in which this one is counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) counted_in: Vec<String>,
+}
+
+impl PlayerFacts {
+    pub(super) fn new(ledger: String, player: Id) -> Self {
+        Self {
+            ledger,
+            player,
+            games: Vec::new(),
+            recent: Vec::new(),
+            writers: Vec::new(),
+            evictions: Vec::new(),
+            counted_in: Vec::new(),
+        }
+    }
+
+    /// Takes an acceptance into the player's games.
+    pub(super) fn play(&mut self, game: i64, room: i64, signature: i64, late: bool, at: &Moment) {
+        let earlier = |old: &Moment| at.list_order(old).is_lt();
+        match self.games.iter_mut().find(|old| old.game == game) {
+            Some(old) => {
+                if earlier(&old.accepted) {
+                    old.accepted = at.clone();
+                }
+                if !late && old.processed.as_ref().is_none_or(earlier) {
+                    old.processed = Some(at.clone());
+                }
+                if !old.signatures.contains(&signature) && old.signatures.len() < ACCEPTANCES_MAX {
+                    old.signatures.push(signature);
+                }
+            }
+            None => {
+                let processed = (!late).then(|| at.clone());
+                let accepted = at.clone();
+                let signatures = vec![signature];
+                self.games.push(GameFacts { game, room, processed, accepted, signatures });
+                self.forget_oldest_game();
+            }
+        }
+    }
+
+    fn forget_oldest_game(&mut self) {
+        if self.games.len() <= GAMES_MAX {
+            return;
+        }
+        let age = |game: &GameFacts| {
+            let moment = game.processed.as_ref().unwrap_or(&game.accepted);
+            (game.processed.is_some(), moment.at_us, moment.position)
+        };
+        let oldest = self.games.iter().enumerate().min_by_key(|(_, game)| age(game));
+        if let Some((i, _)) = oldest {
+            self.games.swap_remove(i);
+        }
+    }
+
+    pub(super) fn remember(&mut self, recent: Recent) {
+        let source = recent.at.source;
+        push_newest(&mut self.recent, recent, RECENT_MAX, |recent| &recent.at);
+        if !self.writers.contains(&source) && self.writers.len() < WRITERS_MAX {
+            self.writers.push(source);
+        }
+    }
+
+    pub(super) fn watch(&mut self, eviction: Eviction) {
+        push_newest(&mut self.evictions, eviction, EVICTIONS_MAX, |eviction| &eviction.at);
+    }
+}

@@ -1,0 +1,158 @@
+//! The facts in memory: the part of the stored tables that the fold needs now.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::facts::{RefFacts, SignatureFacts};
+use super::player::PlayerFacts;
+use crate::outcome::{Id, Signature};
+
+/// (ledger, player) as 64 bits of a keyed hash.
+pub type PlayerKey = i64;
+/// (player, signature) as 64 + 64 bits.
+pub type SignatureKey = (PlayerKey, i64);
+/// (player, ref) as 64 + 64 bits.
+pub type RefKey = (PlayerKey, i64);
+
+/// One table of facts, of which a part is in memory.
+#[derive(Clone, Debug)]
+pub struct Table<K, V> {
+    loaded: HashMap<K, Option<V>>,
+    changed: BTreeSet<K>,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self { loaded: HashMap::new(), changed: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
+    /// Takes what the store has of a key: nothing, if nothing is known of it.
+    pub fn load(&mut self, key: K, value: Option<V>) {
+        self.loaded.entry(key).or_insert(value);
+    }
+
+    fn is_loaded(&self, key: K) -> bool {
+        self.loaded.contains_key(&key)
+    }
+
+    pub(super) fn get(&self, key: K) -> Option<&V> {
+        self.loaded.get(&key).and_then(Option::as_ref)
+    }
+
+    pub(super) fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+        self.changed.insert(key);
+        self.loaded.entry(key).or_default().get_or_insert_with(new)
+    }
+
+    pub(super) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let value = self.loaded.get_mut(&key).and_then(Option::as_mut)?;
+        self.changed.insert(key);
+        Some(value)
+    }
+
+    /// Those that changed since the last call, in the order of their keys.
+    pub fn take_changed(&mut self) -> Vec<(K, &V)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().filter_map(|key| Some((key, self.get(key)?))).collect()
+    }
+
+    /// How many are in memory.
+    pub fn len(&self) -> usize {
+        self.loaded.len()
+    }
+
+    /// Whether none is in memory.
+    pub fn is_empty(&self) -> bool {
+        self.loaded.is_empty()
+    }
+
+    /// Lets go of all that is stored.
+    pub fn forget(&mut self) {
+        let changed = &self.changed;
+        self.loaded.retain(|key, _| changed.contains(key));
+    }
+}
+
+/// The facts in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// By player.
+    pub players: Table<PlayerKey, PlayerFacts>,
+    /// By settlement.
+    pub signatures: Table<SignatureKey, SignatureFacts>,
+    /// By ref.
+    pub refs: Table<RefKey, RefFacts>,
+    /// Nothing is stored elsewhere: what is not here is not known.
+    pub complete: bool,
+    fresh_players: HashSet<PlayerKey>,
+}
+
+/// Facts that a record needs in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Players.
+    pub players: BTreeSet<PlayerKey>,
+    /// Settlements.
+    pub signatures: BTreeSet<SignatureKey>,
+    /// Refs.
+    pub refs: BTreeSet<RefKey>,
+}
+
+impl Needs {
+    /// Whether nothing is needed.
+    pub fn is_empty(&self) -> bool {
+        self.players.is_empty() && self.signatures.is_empty() && self.refs.is_empty()
+    }
+}
+
+impl Facts {
+    /// Remembers that the store knows nothing of a player, nor so of its settlements.
+    pub fn is_new(&mut self, player: PlayerKey) {
+        self.fresh_players.insert(player);
+    }
+
+    fn known(&self, player: PlayerKey) -> bool {
+        self.complete || self.fresh_players.contains(&player)
+    }
+
+    pub(super) fn want_player(&self, needs: &mut Needs, key: PlayerKey) {
+        if !self.known(key) && !self.players.is_loaded(key) {
+            needs.players.insert(key);
+        }
+    }
+
+    pub(super) fn want_signature(&self, needs: &mut Needs, key: SignatureKey) {
+        if !self.known(key.0) && !self.signatures.is_loaded(key) {
+            needs.signatures.insert(key);
+        }
+    }
+
+    pub(super) fn want_ref(&self, needs: &mut Needs, key: RefKey) {
+        if !self.known(key.0) && !self.refs.is_loaded(key) {
+            needs.refs.insert(key);
+        }
+    }
+
+    pub(super) fn player(&mut self, key: PlayerKey, ledger: &str, player: &Id) -> &mut PlayerFacts {
+        self.players.entry(key, || PlayerFacts::new(ledger.to_owned(), player.clone()))
+    }
+
+    pub(super) fn signature(
+        &mut self,
+        key: SignatureKey,
+        signature: &Signature,
+    ) -> &mut SignatureFacts {
+        self.signatures.entry(key, || SignatureFacts::new(signature.clone()))
+    }
+
+    /// Lets go of all that is stored, once there is more than this of one sort.
+    pub fn forget_beyond(&mut self, max: usize) {
+        if self.players.len() + self.signatures.len() + self.refs.len() > max {
+            self.players.forget();
+            self.signatures.forget();
+            self.refs.forget();
+            self.fresh_players.clear();
+        }
+    }
+}

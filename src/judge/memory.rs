@@ -1,0 +1,42 @@
+//! What the judge keeps in memory: read back at the start, and let go of beyond a bound.
+
+use crate::audit::{Audit, Group, Ledger, Row, Service, Settings, Source, Waiting};
+use crate::store::{Store, StoreError, part};
+
+/// Facts kept between steps: about 200 MB.
+const FACTS_MAX: usize = 200_000;
+
+/// The audit as it was after the last stored step.
+pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit, StoreError> {
+    let mut audit = Audit::new(settings.clone(), store.hash());
+    let mut sources: Vec<Source> = store.read_part(part::SOURCE).await?;
+    sources.sort_by_key(|source| source.id);
+    sources.into_iter().for_each(|source| audit.sources.restore(source));
+    for ledger in store.read_part::<Ledger>(part::LEDGER).await? {
+        audit.ledgers.restore(ledger, &audit.sources);
+    }
+    for service in store.read_part::<Service>(part::SERVICE).await? {
+        audit.restore_service(service);
+    }
+    for group in store.read_part::<Group>(part::GROUP).await? {
+        audit.restore_group(group);
+    }
+    for more in store.read_part::<Row>(part::MORE).await? {
+        audit.book.restore_more(more);
+    }
+    for waiting in store.read_part::<Waiting>(part::WAIT).await? {
+        audit.waits.restore(waiting);
+    }
+    for (key, sums) in store.read_sums().await? {
+        audit.book.restore_sums(key, sums);
+    }
+    if let Some(received_us) = store.read_part(part::RECEIVED).await?.pop() {
+        audit.restore_received(received_us);
+    }
+    Ok(audit)
+}
+
+/// Lets go of stored facts beyond the bound.
+pub(super) fn bound(audit: &mut Audit) {
+    audit.facts.forget_beyond(FACTS_MAX);
+}

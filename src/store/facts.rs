@@ -1,0 +1,163 @@
+//! The judge's facts of players and settlements: loaded by key, stored when they changed.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+
+use super::{Store, StoreError};
+use crate::audit::{
+    Facts, Needs, PlayerFacts, PlayerKey, RefFacts, RefKey, SignatureFacts, SignatureKey,
+};
+use crate::outcome::Position;
+
+/// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
+const ROWS_OF_A_STATEMENT: usize = 100;
+
+const PLAYERS: &str = "SELECT p.player, p.body FROM json_each($1) AS k \
+     JOIN players AS p ON p.player = k.value";
+const SIGNATURES: &str = "SELECT s.player, s.signature, s.body FROM json_each($1) AS k \
+     JOIN signatures AS s ON s.player = k.value ->> 0 AND s.signature = k.value ->> 1";
+const REFS: &str = "SELECT r.player, r.ref, r.body FROM json_each($1) AS k \
+     JOIN refs AS r ON r.player = k.value ->> 0 AND r.ref = k.value ->> 1";
+
+impl Store {
+    /// Loads what is needed; what the store does not know is loaded as unknown.
+    pub async fn load_facts(&self, facts: &mut Facts, needs: &Needs) -> Result<(), StoreError> {
+        self.load_players(facts, needs).await?;
+        if !needs.signatures.is_empty() {
+            let rows = sqlx::query_as(SIGNATURES).bind(json(&needs.signatures)?);
+            let rows: Vec<(i64, i64, String)> = rows.fetch_all(self.readers()).await?;
+            for (player, signature, body) in rows {
+                let stored: SignatureFacts = parse("signatures", &body)?;
+                facts.signatures.load((player, signature), Some(stored));
+            }
+            needs.signatures.iter().for_each(|key| facts.signatures.load(*key, None));
+        }
+        if !needs.refs.is_empty() {
+            let rows = sqlx::query_as(REFS).bind(json(&needs.refs)?);
+            let rows: Vec<(i64, i64, String)> = rows.fetch_all(self.readers()).await?;
+            for (player, reference, body) in rows {
+                let stored: RefFacts = parse("refs", &body)?;
+                facts.refs.load((player, reference), Some(stored));
+            }
+            needs.refs.iter().for_each(|key| facts.refs.load(*key, None));
+        }
+        Ok(())
+    }
+
+    async fn load_players(&self, facts: &mut Facts, needs: &Needs) -> Result<(), StoreError> {
+        if needs.players.is_empty() {
+            return Ok(());
+        }
+        let rows = sqlx::query_as(PLAYERS).bind(json(&needs.players)?);
+        let rows: Vec<(i64, String)> = rows.fetch_all(self.readers()).await?;
+        let mut unknown = needs.players.clone();
+        for (player, body) in rows {
+            let stored: PlayerFacts = parse("players", &body)?;
+            facts.players.load(player, Some(stored));
+            unknown.remove(&player);
+        }
+        for player in unknown {
+            facts.players.load(player, None);
+            facts.is_new(player);
+        }
+        Ok(())
+    }
+}
+
+const PUT_PLAYERS: &str = "INSERT INTO players (player, body) ";
+const PUT_SIGNATURES: &str = "INSERT INTO signatures (player, signature, body) ";
+const PUT_REFS: &str = "INSERT INTO refs (player, ref, body) ";
+const ON_CONFLICT_PLAYER: &str = " ON CONFLICT (player) DO UPDATE SET body = excluded.body";
+const ON_CONFLICT_SIGNATURE: &str =
+    " ON CONFLICT (player, signature) DO UPDATE SET body = excluded.body";
+const ON_CONFLICT_REF: &str = " ON CONFLICT (player, ref) DO UPDATE SET body = excluded.body";
+
+/// Facts that changed, ready to be written.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    players: Vec<(PlayerKey, String)>,
+    signatures: Vec<(SignatureKey, String)>,
+    refs: Vec<(RefKey, String)>,
+}
+
+impl Changed {
+    pub(super) fn of(facts: &mut Facts) -> Result<Self, StoreError> {
+        Ok(Self {
+            players: written(facts.players.take_changed())?,
+            signatures: written(facts.signatures.take_changed())?,
+            refs: written(facts.refs.take_changed())?,
+        })
+    }
+
+    /// Writes them, inside the judge's transaction.
+    pub(super) async fn save(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        for rows in self.players.chunks(ROWS_OF_A_STATEMENT) {
+            let mut put = QueryBuilder::<Sqlite>::new(PUT_PLAYERS);
+            put.push_values(rows, |mut values, (player, body)| {
+                values.push_bind(*player).push_bind(body.as_str());
+            });
+            put.push(ON_CONFLICT_PLAYER).build().execute(&mut *connection).await?;
+        }
+        put_pairs(connection, PUT_SIGNATURES, ON_CONFLICT_SIGNATURE, &self.signatures).await?;
+        put_pairs(connection, PUT_REFS, ON_CONFLICT_REF, &self.refs).await
+    }
+}
+
+fn written<K, T: Serialize>(changed: Vec<(K, &T)>) -> Result<Vec<(K, String)>, StoreError> {
+    changed.into_iter().map(|(key, facts)| Ok((key, json(facts)?))).collect()
+}
+
+async fn put_pairs(
+    connection: &mut SqliteConnection,
+    insert: &'static str,
+    on_conflict: &'static str,
+    rows: &[((PlayerKey, i64), String)],
+) -> Result<(), StoreError> {
+    for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
+        let mut put = QueryBuilder::<Sqlite>::new(insert);
+        put.push_values(rows, |mut values, ((player, other), body)| {
+            values.push_bind(*player).push_bind(*other).push_bind(body.as_str());
+        });
+        put.push(on_conflict).build().execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+const PUT_DELIVERIES: &str = "INSERT INTO deliveries (player, occurred_us, collector, n) ";
+
+/// Which record is about which player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Delivery {
+    pub(super) player: PlayerKey,
+    pub(super) occurred_us: i64,
+    pub(super) position: Position,
+}
+
+/// Writes which records are about which player, inside the judge's transaction.
+pub(super) async fn save_deliveries(
+    connection: &mut SqliteConnection,
+    deliveries: &[Delivery],
+) -> Result<(), StoreError> {
+    for rows in deliveries.chunks(ROWS_OF_A_STATEMENT) {
+        let mut put = QueryBuilder::<Sqlite>::new(PUT_DELIVERIES);
+        put.push_values(rows, |mut values, row| {
+            values.push_bind(row.player).push_bind(row.occurred_us);
+            values.push_bind(row.position.collector).push_bind(row.position.n);
+        });
+        put.build().execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+pub(super) fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Unreadable {
+        table: "facts",
+        detail: format!("can't be written: {error}"),
+    })
+}
+
+pub(super) fn parse<T: DeserializeOwned>(table: &'static str, body: &str) -> Result<T, StoreError> {
+    serde_json::from_str(body)
+        .map_err(|error| StoreError::Unreadable { table, detail: error.to_string() })
+}

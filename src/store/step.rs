@@ -1,0 +1,154 @@
+//! One step of the judge: facts, findings, sums, small state, totals and progress, written
+//! together or not at all.
+//!
+//! What is written is made ready before the write lock is taken: the writer of the log waits for
+//! it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::facts::{Changed, Delivery, json, save_deliveries};
+use super::totals::{self, SHARED, Total};
+use super::{Store, StoreError, verdicts};
+use crate::audit::{Audit, Change, SumKey, Sums};
+use crate::outcome::{Body, Position, Record};
+
+/// The names of the parts of the judge's small state.
+pub mod part {
+    /// Sources.
+    pub const SOURCE: &str = "source";
+    /// Ledgers.
+    pub const LEDGER: &str = "ledger";
+    /// Services.
+    pub const SERVICE: &str = "service";
+    /// Rows about sources and boots.
+    pub const GROUP: &str = "group";
+    /// Rows `more`.
+    pub const MORE: &str = "more";
+    /// Who waits for time.
+    pub const WAIT: &str = "wait";
+    /// The receipt of the newest record.
+    pub const RECEIVED: &str = "received";
+}
+
+/// All that one step changed.
+pub struct Step {
+    end: Position,
+    facts: Changed,
+    deliveries: Vec<Delivery>,
+    findings: BTreeMap<String, Change>,
+    sums: Vec<(SumKey, Sums)>,
+    parts: Vec<(&'static str, String, Option<String>)>,
+}
+
+impl Step {
+    /// Takes what has changed in the audit by folding these records.
+    pub fn take(audit: &mut Audit, records: &[Record], end: Position) -> Result<Self, StoreError> {
+        let deliveries = deliveries(audit, records);
+        let mut parts = Parts::default();
+        for source in audit.sources.take_changed() {
+            parts.put(part::SOURCE, &source.id.0, source)?;
+        }
+        for ledger in audit.ledgers.take_changed() {
+            parts.put(part::LEDGER, &ledger.name, ledger)?;
+        }
+        for service in audit.take_services() {
+            parts.put(part::SERVICE, &service.name, service)?;
+        }
+        for group in audit.take_groups() {
+            parts.put(part::GROUP, &(group.kind, &group.subject), group)?;
+        }
+        for row in audit.book.take_more() {
+            parts.put(part::MORE, &row.id(), row)?;
+        }
+        for (wait, waiting) in audit.waits.take_changed() {
+            match waiting {
+                Some(waiting) => parts.put(part::WAIT, &wait, waiting)?,
+                None => parts.drop(part::WAIT, &wait)?,
+            }
+        }
+        parts.put(part::RECEIVED, &"", &audit.received_us())?;
+        Ok(Self {
+            end,
+            facts: Changed::of(&mut audit.facts)?,
+            deliveries,
+            findings: audit.book.take_changes(),
+            sums: audit.book.take_sums(),
+            parts: parts.0,
+        })
+    }
+
+    async fn write(
+        &self,
+        connection: &mut SqliteConnection,
+        totals: &[Total],
+        now_us: i64,
+        change: &mut i64,
+    ) -> Result<(), StoreError> {
+        self.facts.save(connection).await?;
+        save_deliveries(connection, &self.deliveries).await?;
+        verdicts::save_findings(connection, &self.findings, now_us, change).await?;
+        verdicts::save_sums(connection, &self.sums).await?;
+        for (part, name, body) in &self.parts {
+            verdicts::save_part(connection, part, name, body.as_deref()).await?;
+        }
+        totals::add(connection, SHARED, totals).await?;
+        verdicts::save_progress(connection, self.end.collector, self.end.n).await
+    }
+}
+
+impl Store {
+    /// Writes a step and what it adds to the totals. `change` is the last number given to a
+    /// change of a finding; returns the new one.
+    pub async fn save_step(
+        &self,
+        step: &Step,
+        totals: &[Total],
+        now_us: i64,
+        mut change: i64,
+    ) -> Result<i64, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        step.write(&mut transaction, totals, now_us, &mut change).await?;
+        transaction.commit().await?;
+        Ok(change)
+    }
+}
+
+/// Entries of the small state: part, name, and body unless it is to go.
+#[derive(Default)]
+struct Parts(Vec<(&'static str, String, Option<String>)>);
+
+impl Parts {
+    fn put(
+        &mut self,
+        part: &'static str,
+        name: &impl Serialize,
+        value: &impl Serialize,
+    ) -> Result<(), StoreError> {
+        self.0.push((part, json(name)?, Some(json(value)?)));
+        Ok(())
+    }
+
+    fn drop(&mut self, part: &'static str, name: &impl Serialize) -> Result<(), StoreError> {
+        self.0.push((part, json(name)?, None));
+        Ok(())
+    }
+}
+
+/// Which records are about which player, in the order of the table's key.
+fn deliveries(audit: &Audit, records: &[Record]) -> Vec<Delivery> {
+    let delivery = |record: &Record| match &record.body {
+        Body::Event(event) => Some(Delivery {
+            player: audit.player_key(&event.ledger(), &event.player),
+            occurred_us: event.occurred_us,
+            position: record.position,
+        }),
+        _ => None,
+    };
+    let mut deliveries: Vec<Delivery> = records.iter().filter_map(delivery).collect();
+    deliveries.sort_unstable();
+    deliveries
+}

@@ -1,0 +1,193 @@
+//! What the judge writes beside its facts: findings and their sums, its small state, its
+//! progress. All in one transaction: a crash repeats nothing and skips nothing.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::facts::{json, parse};
+use super::gauges::read_amount;
+use super::{Store, StoreError};
+use crate::audit::{Change, Finding, Kind, SumKey, Sums};
+use crate::outcome::Amounts;
+
+const PUT: &str = "INSERT INTO findings (id, kind, severity, state, service, env, ledger, \
+     player, first_us, last_us, body, opened_us, gained_us, change) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+     ON CONFLICT (id) DO UPDATE SET severity = excluded.severity, state = excluded.state, \
+     first_us = excluded.first_us, last_us = excluded.last_us, body = excluded.body, \
+     gained_us = coalesce(excluded.gained_us, gained_us), change = excluded.change";
+const WITHDRAW: &str = "DELETE FROM findings WHERE id = $1";
+
+/// Writes the rows that changed; `change` is the last number given out, and is moved on.
+pub(super) async fn save_findings(
+    connection: &mut SqliteConnection,
+    changes: &BTreeMap<String, Change>,
+    now_us: i64,
+    change: &mut i64,
+) -> Result<(), StoreError> {
+    for (id, what) in changes {
+        match what {
+            Change::Withdraw => {
+                sqlx::query(WITHDRAW).bind(id).execute(&mut *connection).await?;
+            }
+            Change::Write { finding, gained } => {
+                *change += 1;
+                let gained_us = gained.then_some(now_us);
+                put(connection, finding, now_us, gained_us, *change).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn put(
+    connection: &mut SqliteConnection,
+    finding: &Finding,
+    now_us: i64,
+    gained_us: Option<i64>,
+    change: i64,
+) -> Result<(), StoreError> {
+    sqlx::query(PUT)
+        .bind(&finding.id)
+        .bind(finding.kind.as_str())
+        .bind(finding.severity.as_str())
+        .bind(finding.state.as_str())
+        .bind(&finding.service)
+        .bind(&finding.env)
+        .bind(&finding.ledger)
+        .bind(finding.player.as_ref().map(|player| player.as_str()))
+        .bind(finding.first_us)
+        .bind(finding.last_us)
+        .bind(json(finding)?)
+        .bind(now_us)
+        .bind(gained_us)
+        .bind(change)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+const PUT_SUMS: &str = "INSERT INTO finding_sums (kind, service, env, ledger, confirmed_ever, \
+     open_confirmed, open_suspected, overpaid, overcharged, underpaid, undercharged, exposure) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+     ON CONFLICT (kind, service, env, ledger) DO UPDATE SET \
+     confirmed_ever = excluded.confirmed_ever, open_confirmed = excluded.open_confirmed, \
+     open_suspected = excluded.open_suspected, overpaid = excluded.overpaid, \
+     overcharged = excluded.overcharged, underpaid = excluded.underpaid, \
+     undercharged = excluded.undercharged, exposure = excluded.exposure";
+
+/// Writes the sums that changed.
+pub(super) async fn save_sums(
+    connection: &mut SqliteConnection,
+    changed: &[(SumKey, Sums)],
+) -> Result<(), StoreError> {
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    for ((kind, service, env, ledger), sums) in changed {
+        sqlx::query(PUT_SUMS)
+            .bind(kind.as_str())
+            .bind(service)
+            .bind(env)
+            .bind(ledger)
+            .bind(count(sums.confirmed_ever))
+            .bind(count(sums.open_confirmed))
+            .bind(count(sums.open_suspected))
+            .bind(sums.amounts.overpaid.to_string())
+            .bind(sums.amounts.overcharged.to_string())
+            .bind(sums.amounts.underpaid.to_string())
+            .bind(sums.amounts.undercharged.to_string())
+            .bind(sums.amounts.exposure.to_string())
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
+}
+
+const PUT_PART: &str = "INSERT INTO audit_state (part, name, body) VALUES ($1, $2, $3) \
+     ON CONFLICT (part, name) DO UPDATE SET body = excluded.body";
+const DROP_PART: &str = "DELETE FROM audit_state WHERE part = $1 AND name = $2";
+
+/// Writes one entry of the judge's small state; without a body, takes it out.
+pub(super) async fn save_part(
+    connection: &mut SqliteConnection,
+    part: &str,
+    name: &str,
+    body: Option<&str>,
+) -> Result<(), StoreError> {
+    let query = match body {
+        Some(body) => sqlx::query(PUT_PART).bind(part).bind(name).bind(body),
+        None => sqlx::query(DROP_PART).bind(part).bind(name),
+    };
+    query.execute(connection).await?;
+    Ok(())
+}
+
+const PUT_PROGRESS: &str = "INSERT INTO progress (collector, n) VALUES ($1, $2) \
+     ON CONFLICT (collector) DO UPDATE SET n = excluded.n";
+
+/// Writes how far the judge is.
+pub(super) async fn save_progress(
+    connection: &mut SqliteConnection,
+    collector: i64,
+    n: i64,
+) -> Result<(), StoreError> {
+    sqlx::query(PUT_PROGRESS).bind(collector).bind(n).execute(connection).await?;
+    Ok(())
+}
+
+const PROGRESS: &str = "SELECT n FROM progress WHERE collector = $1";
+const PART: &str = "SELECT body FROM audit_state WHERE part = $1 ORDER BY name";
+const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
+     open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums";
+const LAST_CHANGE: &str = "SELECT coalesce(max(change), 0) FROM findings";
+
+impl Store {
+    /// How far the judge is in a collector's part of the log.
+    pub async fn read_progress(&self, collector: i64) -> Result<i64, StoreError> {
+        let n = sqlx::query_scalar(PROGRESS).bind(collector);
+        Ok(n.fetch_optional(self.readers()).await?.unwrap_or(0))
+    }
+
+    /// All entries of a part of the judge's small state.
+    pub async fn read_part<T: DeserializeOwned>(&self, part: &str) -> Result<Vec<T>, StoreError> {
+        let bodies = sqlx::query_scalar(PART).bind(part).fetch_all(self.readers()).await?;
+        bodies.iter().map(|body: &String| parse("audit_state", body)).collect()
+    }
+
+    /// The highest number given to a change of a finding.
+    pub async fn read_last_change(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar(LAST_CHANGE).fetch_one(self.readers()).await?)
+    }
+
+    /// All sums over findings.
+    pub async fn read_sums(&self) -> Result<Vec<(SumKey, Sums)>, StoreError> {
+        let unreadable = |detail: String| StoreError::Unreadable { table: "finding_sums", detail };
+        let mut all = Vec::new();
+        for row in sqlx::query(SUMS).fetch_all(self.readers()).await? {
+            let name: String = row.try_get(0)?;
+            let kind = Kind::parse(&name).ok_or_else(|| unreadable(format!("kind {name}")))?;
+            let count = |i: usize| -> Result<u64, StoreError> {
+                u64::try_from(row.try_get::<i64, _>(i)?).map_err(|_| unreadable("a count".into()))
+            };
+            let amount = |i: usize| -> Result<i128, StoreError> {
+                read_amount(&row.try_get::<String, _>(i)?)
+            };
+            let amounts = Amounts {
+                overpaid: amount(7)?,
+                overcharged: amount(8)?,
+                underpaid: amount(9)?,
+                undercharged: amount(10)?,
+                exposure: amount(11)?,
+            };
+            let sums = Sums {
+                confirmed_ever: count(4)?,
+                open_confirmed: count(5)?,
+                open_suspected: count(6)?,
+                amounts,
+            };
+            all.push(((kind, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?), sums));
+        }
+        Ok(all)
+    }
+}
