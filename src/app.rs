@@ -9,8 +9,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+use crate::alert::{Alerts, CourierError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::ingest::{Ingest, Parts};
@@ -31,6 +33,7 @@ pub struct Application {
     address: SocketAddr,
     server: Server,
     ingest: Ingest,
+    alerts: Alerts,
     store: Arc<Store>,
     vitals: Arc<Vitals>,
     _lock: DatabaseLock,
@@ -61,6 +64,9 @@ pub enum StartError {
     /// The stored totals can't be read.
     #[error("can't go on with the counters: {0}")]
     Metrics(#[from] MetricsError),
+    /// The webhook can't be posted to.
+    #[error(transparent)]
+    Webhook(#[from] CourierError),
     /// The server's threads did not come up.
     #[error("can't start the server: {0}")]
     Server(io::Error),
@@ -87,6 +93,8 @@ impl Application {
             gap_grace_us: config.audit.gap_grace_us,
         };
         let ingest = Ingest::start(parts).await.map_err(told)?;
+        let (watched, counted) = (Arc::clone(&store), Arc::clone(&metrics));
+        let alerts = Alerts::new(watched, counted, Arc::clone(&vitals), clock.clone(), &config)?;
         let state = AppState {
             store: Arc::clone(&store),
             ingest: ingest.clone(),
@@ -96,7 +104,7 @@ impl Application {
             config: Arc::clone(&config),
         };
         let server = Server::new(listener, state).map_err(StartError::Server)?;
-        Ok(Self { address, server, ingest, store, vitals, _lock: lock })
+        Ok(Self { address, server, ingest, alerts, store, vitals, _lock: lock })
     }
 
     /// Where it listens; with port 0 in the configuration, the port that was free.
@@ -109,6 +117,8 @@ impl Application {
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let server_stop = self.server.stop_handle();
         let mut server = tokio::spawn(self.server.run());
+        let (stop_alerts, stopped) = oneshot::channel::<()>();
+        let alerts = tokio::spawn(self.alerts.run_until(async { drop(stopped.await) }));
         tokio::select! {
             () = stop => {}
             ended = &mut server => {
@@ -122,6 +132,8 @@ impl Application {
         within(told + JUDGE_UNTIL, "outcomes", self.ingest.shutdown()).await;
         within(told + REQUESTS_UNTIL, "requests", server_stop.stop()).await;
         server.abort();
+        drop(stop_alerts);
+        within(told + DATABASE_UNTIL, "alerts", alerts).await;
         if let Some(closed) = within(told + DATABASE_UNTIL, "reads", self.store.close()).await {
             closed?;
         }

@@ -28,6 +28,9 @@ pub use self::engine::{Engine, Stepped};
 pub use self::key::Key;
 pub use self::notify::{Courier, CourierError, DELIVERY_HEADER, WEBHOOK};
 use crate::clock::Clock;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::store::Store;
 use crate::vitals::Vitals;
 
 /// How often the rules are looked at when no finding changed: silence, and times that are up.
@@ -37,26 +40,49 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// and each takes the write lock.
 const REST: Duration = Duration::from_millis(100);
 
-/// Evaluates and delivers until `stop` is true or gone. What is under way is let go of: a step is
-/// a transaction, and a delivery whose answer is lost is repeated with the same id.
-pub async fn run(
+/// The engine and the courier of one collector.
+pub struct Alerts {
     engine: Engine,
     courier: Option<Courier>,
     vitals: Arc<Vitals>,
     clock: Clock,
-    mut stop: watch::Receiver<bool>,
-) {
-    let (told, news) = watch::channel(());
-    let deliver = async {
-        match courier {
-            Some(courier) => run_courier(courier, news, &clock).await,
-            None => std::future::pending().await,
+}
+
+impl Alerts {
+    /// As configured: without a webhook, alerts are kept and shown, and nobody is told.
+    pub fn new(
+        store: Arc<Store>,
+        metrics: Arc<Metrics>,
+        vitals: Arc<Vitals>,
+        clock: Clock,
+        config: &Config,
+    ) -> Result<Self, CourierError> {
+        let courier = match &config.webhook {
+            None => None,
+            Some(webhook) => {
+                let (store, metrics) = (Arc::clone(&store), Arc::clone(&metrics));
+                Some(Courier::new(store, metrics, webhook.clone())?)
+            }
+        };
+        let links = courier.is_some().then(|| config.external_url.clone());
+        Ok(Self { engine: Engine::new(store, metrics, links), courier, vitals, clock })
+    }
+
+    /// Evaluates and delivers until `stop` is done. What is under way is let go of: a step is a
+    /// transaction, and a delivery whose answer is lost is repeated with the same id.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        let (told, news) = watch::channel(());
+        let deliver = async {
+            match self.courier {
+                Some(courier) => run_courier(courier, news, &self.clock).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop => {}
+            () = run_engine(self.engine, &self.vitals, told, &self.clock) => {}
+            () = deliver => {}
         }
-    };
-    tokio::select! {
-        _ = stop.wait_for(|stop| *stop) => {}
-        () = run_engine(engine, &vitals, told, &clock) => {}
-        () = deliver => {}
     }
 }
 
@@ -71,7 +97,7 @@ async fn run_engine(engine: Engine, vitals: &Vitals, told: watch::Sender<()>, cl
         }
         match engine.step(clock.now_us()).await {
             Ok(stepped) if stepped.told.is_empty() => {}
-            Ok(_) => drop(told.send(())),
+            Ok(_) => told.send_replace(()),
             Err(error) => {
                 tracing::error!(%error, "the alerts can't be evaluated; tried again");
                 timer.tick().await;
