@@ -6,11 +6,14 @@
 //! log and never into an answer.
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, ResponseError, web};
 use serde::Serialize;
 
 use super::pages;
 use crate::store::StoreError;
+
+/// A decision about a finding, percent-encoded at worst: 3 times its 4 KiB, and some.
+const SMALL_BODY_BYTES_MAX: usize = 16 << 10;
 
 /// What the outside is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +134,23 @@ impl ResponseError for PageError {
     fn error_response(&self) -> HttpResponse {
         start(&self.0).content_type(pages::HTML).body(pages::error::render(&self.0))
     }
+}
+
+/// Bodies of the read API are small; what does not fit is told as all errors are.
+pub(super) fn json_config() -> web::JsonConfig {
+    web::JsonConfig::default().limit(SMALL_BODY_BYTES_MAX).error_handler(|error, _| {
+        let message =
+            format!("The body can't be read: {error}. Send JSON as /openapi.json has it.");
+        ApiError(Problem::new(error.status_code(), "bad_body", message)).into()
+    })
+}
+
+/// As [`json_config`], for the forms of the pages.
+pub(super) fn form_config() -> web::FormConfig {
+    web::FormConfig::default().limit(SMALL_BODY_BYTES_MAX).error_handler(|error, _| {
+        let message = format!("The form can't be read: {error}. Go back and send it again.");
+        PageError(Problem::new(error.status_code(), "bad_body", message)).into()
+    })
 }
 
 fn start(problem: &Problem) -> actix_web::HttpResponseBuilder {

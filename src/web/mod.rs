@@ -6,8 +6,10 @@
 
 pub mod api;
 pub mod error;
+mod format;
 mod headers;
 mod health;
+mod origin;
 pub mod pages;
 mod query;
 mod server;
@@ -45,8 +47,20 @@ pub struct AppState {
 pub fn routes(config: &mut ServiceConfig) {
     let at = actix::resource::<&str>;
     config
+        .app_data(error::json_config())
+        .app_data(error::form_config())
+        .service(at("/").get(pages::overview::show))
+        .service(at("/findings").get(pages::findings::show))
+        .service(at("/findings/{id}").get(pages::finding::show))
+        .service(at("/findings/{id}/close").post(pages::finding::close))
+        .service(at("/sources").get(pages::sources::show))
+        .service(at("/players/{ledger}/{player}").get(pages::player::show))
+        .service(at("/alerts").get(pages::alerts::show))
+        .service(at("/assets/style.css").get(pages::assets::style))
+        .service(at("/assets/icon.svg").get(pages::assets::icon))
         .service(at("/api/v1/findings").get(api::findings::list))
         .service(at("/api/v1/findings/{id}").get(api::findings::one))
+        .service(at("/api/v1/findings/{id}/close").post(api::close::close))
         .service(at("/api/v1/services").get(api::services::list))
         .service(at("/api/v1/services/{name}").get(api::services::one))
         .service(at("/api/v1/sources").get(api::sources::list))

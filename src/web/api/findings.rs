@@ -1,7 +1,7 @@
-//! What the audit says: list, one, and a person's decision to close one.
+//! What the audit says: the list, and one of it.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::audit::{Kind, Severity, State, Witness};
 use crate::outcome::format_us;
@@ -121,23 +121,6 @@ pub struct Findings {
     /// For `after`; null at the end. May be there although few matched: a request looks at a
     /// bounded number of rows, and this is how far it got.
     next: Option<String>,
-}
-
-/// A person's decision.
-#[derive(Deserialize, utoipa::ToSchema)]
-pub struct CloseRequest {
-    /// Why, in a word or two: 1 to 256 bytes.
-    reason: String,
-    /// In words: up to 4,096 bytes.
-    #[serde(default)]
-    note: String,
-}
-
-/// The decision is on disk; the audit follows it within moments.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct CloseAnswer {
-    /// Which finding.
-    closing: String,
 }
 
 /// The findings that match, newest occurrence first. A finding that gains an occurrence while you

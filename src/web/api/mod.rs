@@ -1,6 +1,7 @@
 //! The API: one file for each resource. Amounts and 64-bit numbers are strings, times RFC 3339.
 
 pub mod alerts;
+pub mod close;
 pub mod config;
 pub mod findings;
 pub mod openapi;

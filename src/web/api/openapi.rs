@@ -18,6 +18,7 @@ use crate::web::health;
         health::ready,
         health::metrics,
         super::alerts::list,
+        super::close::close,
         super::config::show,
         super::findings::list,
         super::findings::one,

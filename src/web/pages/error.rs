@@ -4,11 +4,13 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use askama::Template;
 
+use super::Shell;
 use crate::web::error::{ApiError, PageError, Problem};
 
 #[derive(Template)]
 #[template(path = "error.html")]
 struct ErrorPage<'a> {
+    shell: Shell,
     status: u16,
     heading: &'static str,
     message: &'a str,
@@ -22,7 +24,8 @@ pub(in crate::web) fn render(problem: &Problem) -> String {
         StatusCode::SERVICE_UNAVAILABLE => "Not now",
         _ => "Something went wrong",
     };
-    let page = ErrorPage { status: problem.status.as_u16(), heading, message: &problem.message };
+    let status = problem.status.as_u16();
+    let page = ErrorPage { shell: Shell::timeless(), status, heading, message: &problem.message };
     page.render().unwrap_or_else(|_| problem.to_string())
 }
 

@@ -1,0 +1,213 @@
+//! `/`: is money safe now? The answer first; then amounts, rates, services, findings, alerts.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::header::HeaderValue;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+
+use super::chart::{self, Rates};
+use super::lines::{self, FindingLine, WORST_FIRST};
+use super::verdict::{Facts, Verdict, verdict};
+use super::{Shell, has_data, render, words};
+use crate::audit::Kind;
+use crate::outcome::{Amounts, Outcome, format_us};
+use crate::store::AlertRow;
+use crate::web::AppState;
+use crate::web::error::PageError;
+use crate::web::format::{Moment, number};
+use crate::web::query::Params;
+use crate::web::summary::{self, ServiceSummary, Services};
+
+/// Findings shown here at most; the page of findings has all.
+const FINDINGS_SHOWN: u32 = 8;
+/// Alerts shown here at most; the page of alerts has all.
+const ALERTS_SHOWN: u32 = 8;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Overview {
+    shell: Shell,
+    verdict: Verdict,
+    refresh_s: Option<u32>,
+    example: Example,
+    ledgers: Vec<LedgerAmounts>,
+    rates: Rates,
+    services: Vec<ServiceLine>,
+    findings: Vec<FindingLine>,
+    alerts: Vec<AlertLine>,
+}
+
+/// A first push, ready to be pasted.
+struct Example {
+    base: String,
+    occurred_at: String,
+}
+
+/// What is wrong in one ledger. The four are never netted, and ledgers never added.
+struct LedgerAmounts {
+    ledger: String,
+    /// Name, text, whether it is more than nothing.
+    parts: [(&'static str, String, bool); 5],
+}
+
+struct ServiceLine {
+    name: String,
+    heard: Option<Moment>,
+    open_sources: i64,
+    silent_sources: i64,
+    closed_sources: i64,
+    /// By outcome in the order of the charts; `None`: nothing was heard for an hour.
+    outcomes: Option<Vec<String>>,
+    confirmed: i64,
+    suspected: i64,
+    url: String,
+}
+
+pub(super) struct AlertLine {
+    pub(super) name: String,
+    pub(super) service: String,
+    pub(super) severity: String,
+    pub(super) state: String,
+    pub(super) started: Moment,
+    pub(super) ended: Option<Moment>,
+}
+
+impl AlertLine {
+    pub(super) fn new(row: AlertRow, now_us: i64) -> Self {
+        Self {
+            name: words::plain(&row.rule),
+            service: lines::service(&row.service, &row.env),
+            severity: row.severity,
+            state: row.state,
+            started: Moment::new(row.started_us, now_us),
+            ended: row.ended_us.map(|at_us| Moment::new(at_us, now_us)),
+        }
+    }
+}
+
+/// The overview. `?refresh=10` reloads it every 10 s, for walls; without it nothing moves under
+/// a reader's hands.
+pub(in crate::web) async fn show(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, PageError> {
+    let params = Params::parse(request.query_string(), &["refresh"])?;
+    let refresh_s = params.number("refresh", 2, 3_600)?;
+    let page = read(&state, refresh_s).await?;
+    let mut response = render(&page)?;
+    if let Some(Ok(value)) = refresh_s.map(|s| HeaderValue::from_str(&s.to_string())) {
+        response.headers_mut().insert(actix_web::http::header::REFRESH, value);
+    }
+    Ok(response)
+}
+
+async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, PageError> {
+    let now_us = state.clock.now_us();
+    let store = &state.store;
+    let services = summary::read(store, now_us, None).await?;
+    let (first, last) = chart::minutes(now_us);
+    let counts = store.outcomes_by_minute(first, last, None).await?;
+    let firing = store.alert_rows(Some("firing"), None, ALERTS_SHOWN).await?;
+    let facts = facts(state, &services, has_data(state).await?);
+    Ok(Overview {
+        shell: Shell::new("/", now_us),
+        verdict: verdict(&facts),
+        refresh_s,
+        example: Example {
+            base: state.config.external_url.clone(),
+            occurred_at: format_us(now_us),
+        },
+        ledgers: ledgers(&services),
+        rates: chart::rates(&counts, now_us),
+        services: services.iter().map(|(name, sum)| service_line(name, sum, now_us)).collect(),
+        findings: worst(state, now_us).await?,
+        alerts: firing.into_iter().map(|row| AlertLine::new(row, now_us)).collect(),
+    })
+}
+
+/// The newest open findings, worst first.
+async fn worst(state: &AppState, now_us: i64) -> Result<Vec<FindingLine>, PageError> {
+    let mut rows = Vec::new();
+    for severity in WORST_FIRST {
+        let left = FINDINGS_SHOWN.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        if left > 0 {
+            rows.extend(state.store.open_findings(severity.as_str(), None, left).await?);
+        }
+    }
+    Ok(lines::lines(&rows, now_us))
+}
+
+fn facts(state: &AppState, services: &Services, has_data: bool) -> Facts {
+    let mut facts = Facts {
+        has_data,
+        wrong_ledgers: amounts(services).values().filter(|sum| is_wrong(sum)).count(),
+        audit_lag_us: state.vitals.audit_lag_us(),
+        database_away: state.vitals.database_away(),
+        ..Facts::default()
+    };
+    for summary in services.values() {
+        facts.silent += summary.sources.get("silent").copied().unwrap_or(0);
+        for (kind, (confirmed, suspected)) in &summary.findings {
+            facts.suspected += suspected;
+            *match Kind::parse(kind) {
+                Some(Kind::DuplicateLeak | Kind::FalseBlock) => &mut facts.wrong,
+                Some(Kind::LiveEviction) => &mut facts.at_risk,
+                Some(Kind::UnverifiableBlock | Kind::IndeterminateOutcome) => &mut facts.unclear,
+                _ => &mut facts.evidence,
+            } += confirmed;
+        }
+    }
+    facts
+}
+
+fn amounts(services: &Services) -> BTreeMap<&str, Amounts> {
+    let mut ledgers: BTreeMap<&str, Amounts> = BTreeMap::new();
+    for (ledger, sum) in services.values().flat_map(|summary| &summary.ledgers) {
+        let amounts = ledgers.entry(ledger.as_str()).or_default();
+        *amounts = amounts.plus(*sum);
+    }
+    ledgers
+}
+
+fn is_wrong(sum: &Amounts) -> bool {
+    Amounts { exposure: 0, ..*sum } != Amounts::default()
+}
+
+fn ledgers(services: &Services) -> Vec<LedgerAmounts> {
+    let part = |name, amount: i128| (name, number(amount), amount != 0);
+    let view = |(ledger, sum): (&str, Amounts)| LedgerAmounts {
+        ledger: if ledger.is_empty() { "several ledgers" } else { ledger }.to_owned(),
+        parts: [
+            part("Overpaid", sum.overpaid),
+            part("Overcharged", sum.overcharged),
+            part("Underpaid", sum.underpaid),
+            part("Undercharged", sum.undercharged),
+            part("At risk", sum.exposure),
+        ],
+    };
+    amounts(services).into_iter().map(view).collect()
+}
+
+fn service_line(
+    (service, env): &(String, String),
+    summary: &ServiceSummary,
+    now_us: i64,
+) -> ServiceLine {
+    let sources = |state: &str| summary.sources.get(state).copied().unwrap_or(0);
+    let count =
+        |outcome: Outcome| number(summary.outcomes.get(outcome.as_str()).copied().unwrap_or(0));
+    let heard = !summary.outcomes.is_empty();
+    let (confirmed, suspected) = summary.open();
+    ServiceLine {
+        name: lines::service(service, env),
+        heard: summary.last_push_us.map(|at_us| Moment::new(at_us, now_us)),
+        open_sources: sources("open"),
+        silent_sources: sources("silent"),
+        closed_sources: sources("closed"),
+        outcomes: heard.then(|| Outcome::ALL.into_iter().map(count).collect()),
+        confirmed,
+        suspected,
+        url: format!("/findings?service={}", super::encode(service)),
+    }
+}

@@ -1,0 +1,130 @@
+//! `/sources`: who reports, who is silent, whose numbers are missing, and since when.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+
+use super::{Shell, encode, lines, render};
+use crate::store::{SourceRow, size_of};
+use crate::web::AppState;
+use crate::web::api::sources::{format_key, parse_key};
+use crate::web::error::PageError;
+use crate::web::format::{Moment, number, several};
+use crate::web::query::Params;
+
+/// Sources of one page.
+const PAGE_ROWS: u32 = 200;
+/// Holes told by their numbers; more are counted.
+const HOLES_TOLD: usize = 3;
+
+#[derive(Template)]
+#[template(path = "sources.html")]
+struct Sources {
+    shell: Shell,
+    sources: Vec<SourceLine>,
+    is_first: bool,
+    more: Option<String>,
+}
+
+struct SourceLine {
+    service: String,
+    source: String,
+    /// `heard`, `silent`, `closed` or `unwatched`, and in words.
+    state: &'static str,
+    state_words: &'static str,
+    heard: Moment,
+    boot: Option<BootLine>,
+}
+
+struct BootLine {
+    boot: String,
+    since: Moment,
+    last_seq: String,
+    received: String,
+    /// What is not known of it, in words.
+    troubles: Vec<String>,
+}
+
+/// The list.
+pub(in crate::web) async fn show(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, PageError> {
+    let params = Params::parse(request.query_string(), &["after"])?;
+    let after = params.after(parse_key)?;
+    let key = after
+        .as_ref()
+        .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
+    let rows = state.store.sources(key, None, PAGE_ROWS).await?;
+    let now_us = state.clock.now_us();
+    let next = rows.last().filter(|_| rows.len() >= PAGE_ROWS as usize).map(format_key);
+    render(&Sources {
+        shell: Shell::new("/sources", now_us),
+        sources: rows.into_iter().map(|row| line(row, now_us)).collect(),
+        is_first: after.is_none(),
+        more: next.map(|key| format!("/sources?after={}", encode(&key))),
+    })
+}
+
+fn line(row: SourceRow, now_us: i64) -> SourceLine {
+    let (state, state_words) = match (row.state.as_str(), row.last_heartbeat_us) {
+        ("silent", _) => ("silent", "Silent: blind since it was last heard"),
+        ("closed", _) => ("closed", "Said goodbye"),
+        (_, Some(_)) => ("heard", "Heard"),
+        (_, None) => ("unwatched", "Not watched: sends no heartbeats, so silence proves nothing"),
+    };
+    SourceLine {
+        service: lines::service(&row.service, &row.env),
+        source: row.source,
+        state,
+        state_words,
+        heard: Moment::new(row.last_push_us, now_us),
+        boot: row.boot.map(|boot| BootLine {
+            since: Moment::new(boot.first_received_us, now_us),
+            last_seq: number(boot.last_seq),
+            received: number(size_of(&boot.received)),
+            troubles: [
+                trouble(&boot.missing(), "missing"),
+                trouble(&boot.refused, "refused"),
+                trouble(&boot.lost, "lost"),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            boot: boot.boot,
+        }),
+    }
+}
+
+/// `3 missing: 5 to 6, 9`.
+fn trouble(ranges: &[(i64, i64)], what: &str) -> Option<String> {
+    if ranges.is_empty() {
+        return None;
+    }
+    let mut told: Vec<String> = ranges
+        .iter()
+        .take(HOLES_TOLD)
+        .map(|(first, last)| match first == last {
+            true => number(*first),
+            false => format!("{} to {}", number(*first), number(*last)),
+        })
+        .collect();
+    if ranges.len() > HOLES_TOLD {
+        let rest = ranges.len() - HOLES_TOLD;
+        told.push(several(rest as i128, "more run", "more runs"));
+    }
+    Some(format!("{} {what}: {}", number(size_of(ranges)), told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_which_numbers_are_missing() {
+        assert_eq!(trouble(&[], "missing"), None);
+        let told = trouble(&[(5, 6), (9, 9)], "missing");
+        assert_eq!(told.as_deref(), Some("3 missing: 5 to 6, 9"));
+        let told = trouble(&[(1, 1), (3, 3), (5, 5), (7, 7), (9, 9)], "lost");
+        assert_eq!(told.as_deref(), Some("5 lost: 1, 3, 5, 2 more runs"));
+    }
+}

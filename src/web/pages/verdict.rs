@@ -1,0 +1,165 @@
+//! "Is money safe now?": the answer that the overview begins with. Pure, so that each answer has
+//! its test.
+//!
+//! It claims no more than the audit knows. Money is wrong where a confirmed finding says so. It
+//! is safe only if nothing says otherwise *and* everybody was heard; else it can't be told.
+
+use crate::web::format::{several, span};
+
+/// What the answer rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Whether anything was ever heard.
+    pub(super) has_data: bool,
+    /// Ledgers with a confirmed wrong amount.
+    pub(super) wrong_ledgers: usize,
+    /// Confirmed and open findings of a settlement booked wrong, also if the amount is 0.
+    pub(super) wrong: i64,
+    /// Suspected findings of any kind.
+    pub(super) suspected: i64,
+    /// Settlements that nobody can judge: unverifiable and indeterminate ones.
+    pub(super) unclear: i64,
+    /// Findings of missing, refused or contradicting evidence.
+    pub(super) evidence: i64,
+    /// Findings of settlements that a window let go of too early.
+    pub(super) at_risk: i64,
+    /// Watched sources that are silent.
+    pub(super) silent: i64,
+    /// How far the audit is behind.
+    pub(super) audit_lag_us: i64,
+    /// Whether the last write found no database.
+    pub(super) database_away: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// `none`, `bad`, `unsure` or `good`.
+    pub(super) level: &'static str,
+    /// In one sentence.
+    pub(super) headline: String,
+    /// Why, each with where to look.
+    pub(super) reasons: Vec<Reason>,
+}
+
+/// A reason and where to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reason {
+    /// In words.
+    pub(super) text: String,
+    /// Where to look.
+    pub(super) url: &'static str,
+}
+
+/// Behind by more than this, the answer is about the past.
+const LAG_TOLD_US: i64 = 2_000_000;
+
+/// The answer to these facts.
+pub(super) fn verdict(facts: &Facts) -> Verdict {
+    let reasons = reasons(facts);
+    let (level, headline) = if !facts.has_data {
+        ("none", "No outcomes received yet.".to_owned())
+    } else if facts.wrong_ledgers > 0 {
+        let ledgers = several(facts.wrong_ledgers as i128, "ledger", "ledgers");
+        ("bad", format!("No. Money is booked wrong in {ledgers}."))
+    } else if facts.wrong > 0 {
+        ("bad", "No. Settlements are booked wrong, though no amount is off.".to_owned())
+    } else if !reasons.is_empty() {
+        ("unsure", "No wrong booking is known, but it can\u{2019}t be ruled out.".to_owned())
+    } else {
+        ("good", "Yes. Every settlement heard of is booked exactly once.".to_owned())
+    };
+    Verdict { level, headline, reasons }
+}
+
+fn reasons(facts: &Facts) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut tell = |holds: bool, text: String, url: &'static str| {
+        if holds {
+            reasons.push(Reason { text, url });
+        }
+    };
+    let settlements = |count| several(count, "settlement", "settlements");
+    let findings = |count| several(count, "finding", "findings");
+    tell(
+        facts.database_away,
+        "The database does not answer: nothing new is taken.".into(),
+        "/-/ready",
+    );
+    tell(
+        facts.audit_lag_us > LAG_TOLD_US,
+        format!("The audit is {} behind.", span(facts.audit_lag_us)),
+        "/-/ready",
+    );
+    tell(
+        facts.wrong > 0,
+        format!("{} booked wrong.", settlements(facts.wrong)),
+        "/findings?state=confirmed&severity=critical",
+    );
+    tell(
+        facts.silent > 0,
+        format!("{} silent.", several(facts.silent, "watched source is", "watched sources are")),
+        "/sources",
+    );
+    tell(
+        facts.evidence > 0,
+        format!("{} about evidence that is missing or was refused.", findings(facts.evidence)),
+        "/findings?state=confirmed",
+    );
+    tell(
+        facts.unclear > 0,
+        format!("{} that nobody can judge yet.", settlements(facts.unclear)),
+        "/findings?state=confirmed",
+    );
+    tell(
+        facts.at_risk > 0,
+        "Windows let go of settlements that can still be replayed.".into(),
+        "/findings?kind=live_eviction",
+    );
+    tell(
+        facts.suspected > 0,
+        format!("{} waiting for proof.", findings(facts.suspected)),
+        "/findings?state=suspected",
+    );
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard() -> Facts {
+        Facts { has_data: true, ..Facts::default() }
+    }
+
+    #[test]
+    fn no_data_is_no_answer() {
+        assert_eq!(verdict(&Facts::default()).level, "none");
+    }
+
+    #[test]
+    fn safe_only_if_nothing_says_otherwise() {
+        assert_eq!(verdict(&heard()).level, "good");
+        for facts in [
+            Facts { silent: 1, ..heard() },
+            Facts { suspected: 1, ..heard() },
+            Facts { unclear: 1, ..heard() },
+            Facts { evidence: 1, ..heard() },
+            Facts { at_risk: 1, ..heard() },
+            Facts { audit_lag_us: LAG_TOLD_US + 1, ..heard() },
+            Facts { database_away: true, ..heard() },
+        ] {
+            let told = verdict(&facts);
+            assert_eq!((told.level, told.reasons.len()), ("unsure", 1), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_money_comes_before_all_else() {
+        let told = verdict(&Facts { wrong_ledgers: 2, wrong: 3, silent: 1, ..heard() });
+        assert_eq!(told.level, "bad");
+        assert!(told.headline.contains("2 ledgers"), "{}", told.headline);
+        assert_eq!(told.reasons.len(), 2);
+        assert_eq!(verdict(&Facts { wrong: 1, ..heard() }).level, "bad");
+    }
+}

@@ -1,0 +1,210 @@
+//! The rules in words: what a finding means and what to do next. Readers are on call, often at
+//! night and often for the first time.
+
+use crate::audit::{Coverage, Finding, Kind, OrderKnown, Subject};
+use crate::web::format::{number, several};
+
+/// A rule for people.
+pub(super) struct KindWords {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it says.
+    pub(super) rule: &'static str,
+    /// What to do, step by step.
+    pub(super) steps: &'static [&'static str],
+}
+
+/// The words of a rule.
+pub(super) fn of_kind(kind: Kind) -> &'static KindWords {
+    match kind {
+        Kind::DuplicateLeak => &KindWords {
+            name: "Duplicate leak",
+            rule: "One settlement may be accepted once in its ledger. Reversals undo one \
+                   acceptance before them, and an acceptance whose effect failed does not count. \
+                   Here more acceptances stand than may stand: the guard let a replay through.",
+            steps: &[
+                "Look at both witnesses in the service's own log, by time, boot and number.",
+                "Check in the wallet that the amount was really moved more than once.",
+                "Correct the surplus booking (the later acceptance) in the wallet.",
+                "Remove the cause: a window that is too short, a guard that is off, two guards \
+                 with separate memories.",
+                "Close this finding with what you did. A new occurrence opens a new one.",
+            ],
+        },
+        Kind::LiveEviction => &KindWords {
+            name: "Live eviction",
+            rule: "A guard's window must remember every settlement of the games a player is still \
+                   in. Here it let one go that can still be replayed: the next replay of it would \
+                   be booked again. Nothing is lost yet.",
+            steps: &[
+                "Compare the window's capacity with what a player needs: two settlements for \
+                 each game, for the room just left and the room just entered.",
+                "Raise the capacity, or find out why more games run side by side than expected.",
+                "Watch for duplicate leaks of the players named below.",
+            ],
+        },
+        Kind::FalseBlock => &KindWords {
+            name: "False block",
+            rule: "A settlement may be refused only if it was accepted before. This one was \
+                   refused, and no acceptance of it exists among all that the guards of its \
+                   ledger reported. It is not booked.",
+            steps: &[
+                "Check in the wallet that the settlement is missing.",
+                "Book it by hand, or deliver it again under a ref of its own.",
+                "Find out what the guard took it for: read its window at that time.",
+                "Close this finding with what you did. A later acceptance closes it by itself.",
+            ],
+        },
+        Kind::UnverifiableBlock => &KindWords {
+            name: "Unverifiable block",
+            rule: "A settlement was refused as seen before, but no acceptance of it was heard, and \
+                   some guard of the ledger was not heard all the time. Either it was booked \
+                   while nobody listened, or it is missing. No amount is claimed.",
+            steps: &[
+                "Look at Sources: which one is silent, or has missing numbers?",
+                "Let it send what it kept. The verdict then follows by itself.",
+                "If that is lost, look the settlement up in the wallet and close this finding.",
+            ],
+        },
+        Kind::IndeterminateOutcome => &KindWords {
+            name: "Indeterminate outcome",
+            rule: "The guard could not tell what became of this settlement, or accepted it without \
+                   knowing whether the money moved. It may be booked once, twice or never.",
+            steps: &[
+                "Look the settlement up in the wallet.",
+                "Book it if it is missing; correct it if it is there twice.",
+                "Close this finding with what you found.",
+            ],
+        },
+        Kind::TelemetryGap => &KindWords {
+            name: "Telemetry gap",
+            rule: "Each run of a source numbers its outcomes without holes. Some numbers did not \
+                   come in time. What happened in them is not known, so blocks and evictions near \
+                   them can't be judged.",
+            steps: &[
+                "Check the source: does it still run, can it reach the collector, did it drop \
+                 outcomes?",
+                "Let it send what it kept. The finding closes by itself when the hole is filled.",
+                "If they are lost, compare the wallet with the game's own records for that time.",
+            ],
+        },
+        Kind::IdentityConflict => &KindWords {
+            name: "Identity conflict",
+            rule: "A source, its run and a number name one outcome. Here the same name came with \
+                   different content. The first content counts. Most often two processes report \
+                   under one source name.",
+            steps: &[
+                "Find the processes that report as this source; give each a name of its own.",
+                "Check that a restarted process takes a new boot and counts from 1.",
+            ],
+        },
+        Kind::RejectedEvidence => &KindWords {
+            name: "Rejected evidence",
+            rule: "Outcomes came that could not be taken, so the audit does not know them. They are \
+                   kept in the log with the reason.",
+            steps: &[
+                "Read the reason, and mend the sender.",
+                "Send the mended outcomes again under the same numbers: they are taken then.",
+            ],
+        },
+    }
+}
+
+/// What happened, in one sentence.
+pub(super) fn sentence(finding: &Finding) -> String {
+    if let Subject::More { .. } = finding.subject {
+        return format!(
+            "{} of this kind within one minute, counted together.",
+            several(finding.count, "more finding", "more findings")
+        );
+    }
+    let times = several(finding.count, "time", "times");
+    let outcomes = several(finding.count, "outcome", "outcomes");
+    match finding.kind {
+        Kind::DuplicateLeak => {
+            let stood = i128::from(finding.count) + 1;
+            format!("One settlement was accepted {} times.", number(stood))
+        }
+        Kind::LiveEviction => {
+            let signatures = several(finding.count, "settlement that", "settlements that");
+            format!("The window let go of {signatures} can still be replayed.")
+        }
+        Kind::FalseBlock => format!("A settlement was refused {times} and never booked."),
+        Kind::UnverifiableBlock => {
+            format!("A settlement was refused {times}; whether it was ever booked is not known.")
+        }
+        Kind::IndeterminateOutcome => "Nobody knows whether this settlement was booked.".into(),
+        Kind::TelemetryGap => format!("{outcomes} did not arrive."),
+        Kind::IdentityConflict => {
+            format!("{outcomes} came under a number that was taken by another.")
+        }
+        Kind::RejectedEvidence => format!("{outcomes} could not be taken."),
+    }
+}
+
+/// How the order of the witnesses is known.
+pub(super) fn of_order(order: OrderKnown) -> &'static str {
+    match order {
+        OrderKnown::Proven => {
+            "The order of the witnesses is proven: by their numbers within one run, or by the \
+             order of the runs of one source."
+        }
+        OrderKnown::Assumed => {
+            "The order of the witnesses is assumed: it follows from the clocks of their sources, \
+             which differ by more than the clocks may."
+        }
+        OrderKnown::Unproven => {
+            "The order of the witnesses is not proven. The verdict is the same in any order."
+        }
+    }
+}
+
+/// Whether all guards were heard.
+pub(super) fn of_coverage(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Full => "All guards of the ledger were heard for as long as it matters.",
+        Coverage::Assumed => {
+            "As far as anybody can tell, all guards of the ledger were heard; but some source \
+             sends no heartbeats or no numbers, so its silence proves nothing."
+        }
+        Coverage::Blind => {
+            "Not all guards of the ledger were heard: part of the evidence is missing."
+        }
+    }
+}
+
+/// How it came about.
+pub(super) fn of_cause(cause: &str) -> String {
+    let words = match cause {
+        "" | "unknown" => "not known",
+        "guard_off" => "the guard was off",
+        "evicted" => "the window had let go of it in between",
+        "restart" => "the guard restarted in between and forgot",
+        "race" => "two deliveries within one second",
+        "split" => "two sources decided, each by a memory of its own",
+        "undersized" => "the window is smaller than a player's two newest games",
+        "late_third_game" => "a settlement came late, when a third game had begun",
+        "parallel_rooms" => "the player was in several rooms at once",
+        "ttl" => "it fell out by age",
+        "reaper" => "a clean-up job removed it",
+        "memory" => "the guard ran short of memory",
+        "ack" => "its consumer acknowledged it",
+        other => return other.replace('_', " "),
+    };
+    words.into()
+}
+
+/// Why a finding is closed.
+pub(super) fn of_closing(because: &str) -> String {
+    match because {
+        "disproved" => "later evidence disproved it".into(),
+        "made_good" => "it was made good".into(),
+        "quiet" => "nothing new came for 24 hours".into(),
+        other => format!("a person closed it: {other}"),
+    }
+}
+
+/// A name of the wire for people: `accepted_again` to `accepted again`.
+pub(super) fn plain(name: &str) -> String {
+    name.replace('_', " ")
+}
