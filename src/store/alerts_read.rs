@@ -55,10 +55,11 @@ pub struct NotificationRow {
 
 const ALERTS: &str = "SELECT rule, service, env, state, severity, started_us, ended_us, body \
      FROM alerts WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR service = $2) \
-     ORDER BY started_us DESC, rule, service, env LIMIT $3";
+     ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, \
+     started_us DESC, rule, service, env LIMIT $3";
 
 impl Store {
-    /// Alerts, the newest first, of one state and service if they are given. There is one row for
+    /// Alerts, worst and then newest first, of one state and service if they are given. There is one row for
     /// each rule, service and env, so the table stays small.
     pub async fn alert_rows(
         &self,
@@ -146,7 +147,7 @@ mod tests {
         )
         .await;
         let rules = |rows: Vec<AlertRow>| rows.into_iter().map(|row| row.rule).collect::<Vec<_>>();
-        assert_eq!(rules(store.alert_rows(None, None, 10).await.unwrap()), ["gap", "leak"]);
+        assert_eq!(rules(store.alert_rows(None, None, 10).await.unwrap()), ["leak", "gap"]);
         assert_eq!(rules(store.alert_rows(Some("firing"), None, 10).await.unwrap()), ["leak"]);
         assert_eq!(rules(store.alert_rows(None, Some("b"), 10).await.unwrap()), ["gap"]);
     }

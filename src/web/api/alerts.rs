@@ -35,13 +35,13 @@ pub struct AlertView {
 /// All alerts that match.
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct Alerts {
-    /// Newest first.
+    /// Worst first, then newest first.
     alerts: Vec<AlertView>,
     /// Always null: there is one for each rule, service and env.
     next: Option<String>,
 }
 
-/// The alerts, newest first.
+/// The alerts, worst and then newest first.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", params(
     ("state" = Option<String>, Query, description = "pending, firing or resolved"),
     ("service" = Option<String>, Query),

@@ -62,7 +62,7 @@ pub(in crate::web) async fn write(
     state: &AppState,
 ) -> Result<(), Problem> {
     origin::check(request)?;
-    let closed = read(id, decision)?;
+    let closed = read(id, &decision)?;
     let row = state.store.finding(id).await?.ok_or_else(|| absent(id))?;
     if row.finding.state == State::Closed {
         let told = "This finding is closed already; a closed one is never changed.";
@@ -71,7 +71,7 @@ pub(in crate::web) async fn write(
     state.ingest.close_finding(closed).await.map_err(busy)
 }
 
-fn read(id: &str, decision: CloseRequest) -> Result<Closed, Problem> {
+fn read(id: &str, decision: &CloseRequest) -> Result<Closed, Problem> {
     let told = |message: String| Problem::bad_request("bad_decision", message);
     let reason = decision.reason.trim();
     Id::parse(reason).map_err(|error| told(format!("`reason`: {error}")))?;

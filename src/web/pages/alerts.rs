@@ -1,5 +1,7 @@
 //! `/alerts`: what is firing, what is over, and what was sent about it.
 
+use std::cmp::Reverse;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
@@ -54,14 +56,15 @@ pub(in crate::web) async fn show(
     let next = rows.last().filter(|_| rows.len() >= PAGE_ROWS as usize);
     let older = next.map(|row| encode(&format!("{}.{}", row.created_us, row.id)));
     let line = |row| AlertLine::new(row, now_us);
-    let (resolved, active): (Vec<_>, Vec<_>) =
-        alerts.into_iter().map(line).partition(|alert| alert.state == "resolved");
+    let (mut resolved, active): (Vec<_>, Vec<_>) =
+        alerts.into_iter().partition(|alert| alert.state == "resolved");
+    resolved.sort_by_key(|alert| Reverse(alert.ended_us));
     render(&Alerts {
         shell: Shell::new("/alerts", now_us),
         is_first: after.is_none(),
         has_receiver: state.config.webhook.is_some(),
-        active,
-        resolved,
+        active: active.into_iter().map(line).collect(),
+        resolved: resolved.into_iter().map(line).collect(),
         notifications: rows.into_iter().map(|row| notification(row, now_us)).collect(),
         older: older.map(|key| format!("/alerts?after={key}")),
     })
@@ -75,7 +78,7 @@ fn parse_key(text: &str) -> Option<(i64, String)> {
 fn notification(row: NotificationRow, now_us: i64) -> NotificationLine {
     NotificationLine {
         at: Moment::new(row.created_us, now_us),
-        name: words::plain(&row.rule),
+        name: words::of_rule(&row.rule),
         service: lines::service(&row.service, &row.env),
         because: words::plain(&row.because),
         receiver: row.receiver,

@@ -9,6 +9,7 @@ use super::lines::{self, Amount};
 use super::words::{self, KindWords};
 use super::{Shell, player_url, render};
 use crate::audit::{Finding, Kind, Witness};
+use crate::limits::{MINUTE_US, SECOND_US};
 use crate::store::FindingRow;
 use crate::web::AppState;
 use crate::web::api::close::{self, CloseRequest};
@@ -141,7 +142,14 @@ fn between(finding: &Finding) -> Option<String> {
     };
     let one_clock = first.from == second.from;
     let clocks = if one_clock { "" } else { ", by the clocks of two sources" };
-    Some(format!("{}{clocks}", span((second.occurred_us - first.occurred_us).abs())))
+    let passed_us = (second.occurred_us - first.occurred_us).abs();
+    let length = match passed_us {
+        SECOND_US..MINUTE_US => {
+            format!("{}.{:03} s", passed_us / SECOND_US, passed_us % SECOND_US / 1_000)
+        }
+        _ => span(passed_us),
+    };
+    Some(format!("{length}{clocks}"))
 }
 
 fn same_trace(finding: &Finding) -> bool {

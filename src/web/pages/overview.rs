@@ -76,7 +76,7 @@ pub(super) struct AlertLine {
 impl AlertLine {
     pub(super) fn new(row: AlertRow, now_us: i64) -> Self {
         Self {
-            name: words::plain(&row.rule),
+            name: words::of_rule(&row.rule),
             service: lines::service(&row.service, &row.env),
             severity: row.severity,
             state: row.state,

@@ -17,98 +17,114 @@ pub(super) struct KindWords {
 /// The words of a rule.
 pub(super) fn of_kind(kind: Kind) -> &'static KindWords {
     match kind {
-        Kind::DuplicateLeak => &KindWords {
-            name: "Duplicate leak",
-            rule: "One settlement may be accepted once in its ledger. Reversals undo one \
-                   acceptance before them, and an acceptance whose effect failed does not count. \
-                   Here more acceptances stand than may stand: the guard let a replay through.",
-            steps: &[
-                "Look at both witnesses in the service's own log, by time, boot and number.",
-                "Check in the wallet that the amount was really moved more than once.",
-                "Correct the surplus booking (the later acceptance) in the wallet.",
-                "Remove the cause: a window that is too short, a guard that is off, two guards \
-                 with separate memories.",
-                "Close this finding with what you did. A new occurrence opens a new one.",
-            ],
-        },
-        Kind::LiveEviction => &KindWords {
-            name: "Live eviction",
-            rule: "A guard's window must remember every settlement of the games a player is still \
-                   in. Here it let one go that can still be replayed: the next replay of it would \
-                   be booked again. Nothing is lost yet.",
-            steps: &[
-                "Compare the window's capacity with what a player needs: two settlements for \
-                 each game, for the room just left and the room just entered.",
-                "Raise the capacity, or find out why more games run side by side than expected.",
-                "Watch for duplicate leaks of the players named below.",
-            ],
-        },
-        Kind::FalseBlock => &KindWords {
-            name: "False block",
-            rule: "A settlement may be refused only if it was accepted before. This one was \
-                   refused, and no acceptance of it exists among all that the guards of its \
-                   ledger reported. It is not booked.",
-            steps: &[
-                "Check in the wallet that the settlement is missing.",
-                "Book it by hand, or deliver it again under a ref of its own.",
-                "Find out what the guard took it for: read its window at that time.",
-                "Close this finding with what you did. A later acceptance closes it by itself.",
-            ],
-        },
-        Kind::UnverifiableBlock => &KindWords {
-            name: "Unverifiable block",
-            rule: "A settlement was refused as seen before, but no acceptance of it was heard, and \
-                   some guard of the ledger was not heard all the time. Either it was booked \
-                   while nobody listened, or it is missing. No amount is claimed.",
-            steps: &[
-                "Look at Sources: which one is silent, or has missing numbers?",
-                "Let it send what it kept. The verdict then follows by itself.",
-                "If that is lost, look the settlement up in the wallet and close this finding.",
-            ],
-        },
-        Kind::IndeterminateOutcome => &KindWords {
-            name: "Indeterminate outcome",
-            rule: "The guard could not tell what became of this settlement, or accepted it without \
-                   knowing whether the money moved. It may be booked once, twice or never.",
-            steps: &[
-                "Look the settlement up in the wallet.",
-                "Book it if it is missing; correct it if it is there twice.",
-                "Close this finding with what you found.",
-            ],
-        },
-        Kind::TelemetryGap => &KindWords {
-            name: "Telemetry gap",
-            rule: "Each run of a source numbers its outcomes without holes. Some numbers did not \
-                   come in time. What happened in them is not known, so blocks and evictions near \
-                   them can't be judged.",
-            steps: &[
-                "Check the source: does it still run, can it reach the collector, did it drop \
-                 outcomes?",
-                "Let it send what it kept. The finding closes by itself when the hole is filled.",
-                "If they are lost, compare the wallet with the game's own records for that time.",
-            ],
-        },
-        Kind::IdentityConflict => &KindWords {
-            name: "Identity conflict",
-            rule: "A source, its run and a number name one outcome. Here the same name came with \
-                   different content. The first content counts. Most often two processes report \
-                   under one source name.",
-            steps: &[
-                "Find the processes that report as this source; give each a name of its own.",
-                "Check that a restarted process takes a new boot and counts from 1.",
-            ],
-        },
-        Kind::RejectedEvidence => &KindWords {
-            name: "Rejected evidence",
-            rule: "Outcomes came that could not be taken, so the audit does not know them. They are \
-                   kept in the log with the reason.",
-            steps: &[
-                "Read the reason, and mend the sender.",
-                "Send the mended outcomes again under the same numbers: they are taken then.",
-            ],
-        },
+        Kind::DuplicateLeak => &DUPLICATE_LEAK,
+        Kind::LiveEviction => &LIVE_EVICTION,
+        Kind::FalseBlock => &FALSE_BLOCK,
+        Kind::UnverifiableBlock => &UNVERIFIABLE_BLOCK,
+        Kind::IndeterminateOutcome => &INDETERMINATE_OUTCOME,
+        Kind::TelemetryGap => &TELEMETRY_GAP,
+        Kind::IdentityConflict => &IDENTITY_CONFLICT,
+        Kind::RejectedEvidence => &REJECTED_EVIDENCE,
     }
 }
+
+const DUPLICATE_LEAK: KindWords = KindWords {
+    name: "Duplicate leak",
+    rule: "One settlement may be accepted once in its ledger. Reversals undo one \
+           acceptance before them, and an acceptance whose effect failed does not count. \
+           Here more acceptances stand than may stand: the guard let a replay through.",
+    steps: &[
+        "Look at both witnesses in the service's own log, by time, boot and number.",
+        "Check in the wallet that the amount was really moved more than once.",
+        "Correct the surplus booking (the later acceptance) in the wallet.",
+        "Remove the cause: a window that is too short, a guard that is off, two guards \
+         with separate memories.",
+        "Close this finding with what you did. A new occurrence opens a new one.",
+    ],
+};
+
+const LIVE_EVICTION: KindWords = KindWords {
+    name: "Live eviction",
+    rule: "A guard's window must remember every settlement of the games a player is still \
+           in. Here it let one go that can still be replayed: the next replay of it would \
+           be booked again. Nothing is lost yet.",
+    steps: &[
+        "Compare the window's capacity with what a player needs: two settlements for \
+         each game, for the room just left and the room just entered.",
+        "Raise the capacity, or find out why more games run side by side than expected.",
+        "Watch for duplicate leaks of the players named below.",
+    ],
+};
+
+const FALSE_BLOCK: KindWords = KindWords {
+    name: "False block",
+    rule: "A settlement may be refused only if it was accepted before. This one was \
+           refused, and no acceptance of it exists among all that the guards of its \
+           ledger reported. It is not booked.",
+    steps: &[
+        "Check in the wallet that the settlement is missing.",
+        "Book it by hand, or deliver it again under a ref of its own.",
+        "Find out what the guard took it for: read its window at that time.",
+        "Close this finding with what you did. A later acceptance closes it by itself.",
+    ],
+};
+
+const UNVERIFIABLE_BLOCK: KindWords = KindWords {
+    name: "Unverifiable block",
+    rule: "A settlement was refused as seen before, but no acceptance of it was heard, and \
+           some guard of the ledger was not heard all the time. Either it was booked \
+           while nobody listened, or it is missing. No amount is claimed.",
+    steps: &[
+        "Look at Sources: which one is silent, or has missing numbers?",
+        "Let it send what it kept. The verdict then follows by itself.",
+        "If that is lost, look the settlement up in the wallet and close this finding.",
+    ],
+};
+
+const INDETERMINATE_OUTCOME: KindWords = KindWords {
+    name: "Indeterminate outcome",
+    rule: "The guard could not tell what became of this settlement, or accepted it without \
+           knowing whether the money moved. It may be booked once, twice or never.",
+    steps: &[
+        "Look the settlement up in the wallet.",
+        "Book it if it is missing; correct it if it is there twice.",
+        "Close this finding with what you found.",
+    ],
+};
+
+const TELEMETRY_GAP: KindWords = KindWords {
+    name: "Telemetry gap",
+    rule: "Each run of a source numbers its outcomes without holes. Some numbers did not \
+           come in time. What happened in them is not known, so blocks and evictions near \
+           them can't be judged.",
+    steps: &[
+        "Check the source: does it still run, can it reach the collector, did it drop \
+         outcomes?",
+        "Let it send what it kept. The finding closes by itself when the hole is filled.",
+        "If they are lost, compare the wallet with the game's own records for that time.",
+    ],
+};
+
+const IDENTITY_CONFLICT: KindWords = KindWords {
+    name: "Identity conflict",
+    rule: "A source, its run and a number name one outcome. Here the same name came with \
+           different content. The first content counts. Most often two processes report \
+           under one source name.",
+    steps: &[
+        "Find the processes that report as this source; give each a name of its own.",
+        "Check that a restarted process takes a new boot and counts from 1.",
+    ],
+};
+
+const REJECTED_EVIDENCE: KindWords = KindWords {
+    name: "Rejected evidence",
+    rule: "Outcomes came that could not be taken, so the audit does not know them. They are \
+           kept in the log with the reason.",
+    steps: &[
+        "Read the reason, and mend the sender.",
+        "Send the mended outcomes again under the same numbers: they are taken then.",
+    ],
+};
 
 /// What happened, in one sentence.
 pub(super) fn sentence(finding: &Finding) -> String {
@@ -202,6 +218,18 @@ pub(super) fn of_closing(because: &str) -> String {
         "quiet" => "nothing new came for 24 hours".into(),
         other => format!("a person closed it: {other}"),
     }
+}
+
+/// An alert's rule as a heading: the name of its kind where it is one.
+pub(super) fn of_rule(rule: &str) -> String {
+    if let Some(kind) = Kind::parse(rule) {
+        return of_kind(kind).name.into();
+    }
+    let mut letters = plain(rule).chars().collect::<Vec<_>>();
+    if let Some(first) = letters.first_mut() {
+        *first = first.to_ascii_uppercase();
+    }
+    letters.into_iter().collect()
 }
 
 /// A name of the wire for people: `accepted_again` to `accepted again`.
