@@ -89,6 +89,7 @@ impl Application {
         let parts = Parts {
             store: Arc::clone(&store),
             vitals: Arc::clone(&vitals),
+            metrics: Arc::clone(&metrics),
             clock: clock.clone(),
             gap_grace_us: config.audit.gap_grace_us,
         };

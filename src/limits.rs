@@ -18,6 +18,15 @@ pub const EVENT_AHEAD_US_MAX: i64 = 10 * MINUTE_US;
 pub const ERRORS_TOLD_MAX: usize = 100;
 /// Ranges in the three sets of one boot; beyond, the lowest hole is lost (wire.md).
 pub const RANGES_OF_A_BOOT_MAX: usize = 4_096;
+/// Sources known at a time, about 1 KB each in memory: far more than one casino's guards.
+pub const SOURCES_MAX: usize = 10_000;
+/// Boots known at a time, of all sources: a guard that restarts every minute for a week makes
+/// 10,000.
+pub const BOOTS_MAX: usize = 100_000;
+/// Heartbeats of a boot by which a repeat is seen: the newest three minutes.
+pub const HEARTBEATS_KNOWN_MAX: usize = 36;
+/// How long a watched source may say nothing (audit.md).
+pub const SILENCE_US: i64 = 60 * SECOND_US;
 /// Text kept of a refused event (design.md).
 pub const REFUSED_TEXT_BYTES_MAX: usize = 1 << 10;
 
@@ -25,6 +34,8 @@ pub const REFUSED_TEXT_BYTES_MAX: usize = 1 << 10;
 pub const QUEUE_EVENTS_MAX: usize = 100_000;
 /// Events of one commit (design.md).
 pub const GROUP_EVENTS_MAX: usize = 20_000;
+/// Tries of one group before it is split (design.md).
+pub const GROUP_TRIES_MAX: u32 = 3;
 /// Rows kept in `commits` (design.md).
 pub const COMMITS_KEPT: i64 = 1_000;
 /// How far the audit may be behind before ingest answers 429 (design.md).

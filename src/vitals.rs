@@ -83,6 +83,11 @@ impl Vitals {
         self.tick_due_us.load(Ordering::Acquire) <= now_us
     }
 
+    /// The moment of receipt that the judge waits for.
+    pub fn tick_due_us(&self) -> Option<i64> {
+        Some(self.tick_due_us.load(Ordering::Acquire)).filter(|at_us| *at_us != NEVER)
+    }
+
     /// Events that wait for the writer.
     pub fn set_queue_events(&self, events: u64) {
         self.queue_events.store(events, Ordering::Release);

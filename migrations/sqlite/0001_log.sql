@@ -49,6 +49,10 @@ CREATE TABLE boots (
     refused TEXT NOT NULL,
     lost TEXT NOT NULL,
     given_up TEXT NOT NULL,
+    -- From which number on holes are waited for: 1, or where the first boot was first heard.
+    heard_from INTEGER NOT NULL,
+    -- Content hashes of the newest heartbeats, by which a repeat is seen: a JSON array.
+    heartbeats TEXT NOT NULL,
     UNIQUE (source_id, boot)
 );
 

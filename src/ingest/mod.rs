@@ -6,7 +6,17 @@
 //! commit. There is no lock: what the writer owns, only the writer touches.
 
 mod answer;
+mod boot;
+mod contents;
+pub mod decode;
+mod item;
+mod keeper;
+mod plan;
 mod queue;
+mod ranges;
+mod sets;
+mod sources;
+mod tally;
 mod writer;
 
 use std::sync::Arc;
@@ -14,6 +24,7 @@ use std::sync::Arc;
 pub use self::answer::{Answer, Busy, EventError};
 pub use self::queue::Ingest;
 use crate::clock::Clock;
+use crate::metrics::Metrics;
 use crate::outcome::Refused;
 use crate::store::Store;
 use crate::vitals::Vitals;
@@ -24,6 +35,8 @@ pub struct Parts {
     pub store: Arc<Store>,
     /// Tells the others how far the log is.
     pub vitals: Arc<Vitals>,
+    /// Counts what was committed.
+    pub metrics: Arc<Metrics>,
     /// The time of receipt.
     pub clock: Clock,
     /// How long a missing number is waited for (`[audit] gap_grace`).

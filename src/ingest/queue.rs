@@ -6,26 +6,15 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use super::decode::Decoded;
+use super::item::Item;
 use super::writer::Writer;
-use super::{Answer, Busy, Parts, Refusal};
+use super::{Answer, Busy, Parts};
 use crate::clock::Clock;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat};
+use crate::outcome::{Closed, Event, Heartbeat, KeyedHash};
 use crate::store::StoreError;
 use crate::vitals::Vitals;
-
-/// One thing for the log.
-#[derive(Clone, Debug)]
-pub(super) enum Item {
-    /// An outcome.
-    Event(Box<Event>),
-    /// A sign of life.
-    Heartbeat(Box<Heartbeat>),
-    /// Something that decoding did not take.
-    Refused(Box<Refusal>),
-    /// A person's decision.
-    Closed(Box<Closed>),
-}
 
 /// One request that waits for the writer.
 pub(super) struct Push {
@@ -33,10 +22,19 @@ pub(super) struct Push {
     pub(super) received_us: i64,
     /// What it holds.
     pub(super) items: Vec<Item>,
+    /// Fields in it that nobody knows.
+    pub(super) unknown_fields: u64,
     /// Who waits.
     pub(super) answer: oneshot::Sender<Result<Answer, Busy>>,
     /// Its room in the queue, given back when it is answered.
     pub(super) _room: OwnedSemaphorePermit,
+}
+
+impl Push {
+    /// Tells whoever waits. One who has gone away meanwhile asks again and gets repeats.
+    pub(super) fn answer(self, answer: Result<Answer, Busy>) {
+        let _ = self.answer.send(answer);
+    }
 }
 
 /// What the writer is asked for.
@@ -56,6 +54,7 @@ pub struct Ingest {
     room: Arc<Semaphore>,
     vitals: Arc<Vitals>,
     clock: Clock,
+    hash: KeyedHash,
 }
 
 impl Ingest {
@@ -64,35 +63,43 @@ impl Ingest {
         let (jobs, queue) = mpsc::channel(limits::QUEUE_EVENTS_MAX);
         let room = Arc::new(Semaphore::new(limits::QUEUE_EVENTS_MAX));
         let (vitals, clock) = (Arc::clone(&parts.vitals), parts.clock.clone());
+        let hash = parts.store.hash();
         let writer = Writer::open(parts, Arc::clone(&room)).await?;
         tokio::spawn(writer.run(queue));
-        Ok(Self { jobs, room, vitals, clock })
+        Ok(Self { jobs, room, vitals, clock, hash })
+    }
+
+    /// Whether a request can be taken now; to be asked before its body is read.
+    pub fn admit(&self) -> Result<(), Busy> {
+        if self.vitals.closing() {
+            return Err(Busy::Closing);
+        }
+        if self.vitals.database_away() {
+            return Err(Busy::DatabaseAway);
+        }
+        if self.vitals.audit_lag_us() > limits::AUDIT_LAG_US_MAX {
+            return Err(Busy::AuditBehind);
+        }
+        Ok(())
     }
 
     /// Writes the outcomes of one request; answers after the commit is on disk.
-    pub async fn push(&self, events: Vec<Result<Event, Refusal>>) -> Result<Answer, Busy> {
-        let item = |event: Result<Event, Refusal>| match event {
-            Ok(event) => Item::Event(Box::new(event)),
-            Err(refusal) => Item::Refused(Box::new(refusal)),
-        };
-        self.write(events.into_iter().map(item).collect()).await
+    pub async fn push(&self, events: Decoded<Event>) -> Result<Answer, Busy> {
+        // Before the work of making them ready, so that overload does not add to itself.
+        self.admit()?;
+        let ready = |event| Item::of_event(event, self.hash);
+        self.write(events.items.into_iter().map(ready).collect(), events.unknown_fields).await
     }
 
     /// Writes the heartbeats of one request.
-    pub async fn heartbeats(
-        &self,
-        heartbeats: Vec<Result<Heartbeat, Refusal>>,
-    ) -> Result<Answer, Busy> {
-        let item = |heartbeat: Result<Heartbeat, Refusal>| match heartbeat {
-            Ok(heartbeat) => Item::Heartbeat(Box::new(heartbeat)),
-            Err(refusal) => Item::Refused(Box::new(refusal)),
-        };
-        self.write(heartbeats.into_iter().map(item).collect()).await
+    pub async fn heartbeats(&self, heartbeats: Decoded<Heartbeat>) -> Result<Answer, Busy> {
+        let items = heartbeats.items.into_iter().map(Item::of_heartbeat).collect();
+        self.write(items, heartbeats.unknown_fields).await
     }
 
     /// Writes a person's decision about a finding into the log; the judge follows it.
     pub async fn close_finding(&self, closed: Closed) -> Result<(), Busy> {
-        self.write(vec![Item::Closed(Box::new(closed))]).await.map(|_| ())
+        self.write(vec![Item::Closed(Box::new(closed))], 0).await.map(|_| ())
     }
 
     /// Looks at the clock once: silences, holes given up, ticks. The writer does it every second
@@ -111,7 +118,7 @@ impl Ingest {
         self.jobs.closed().await;
     }
 
-    async fn write(&self, items: Vec<Item>) -> Result<Answer, Busy> {
+    async fn write(&self, items: Vec<Item>, unknown_fields: u64) -> Result<Answer, Busy> {
         self.admit()?;
         if items.is_empty() {
             return Ok(Answer::default());
@@ -121,26 +128,14 @@ impl Ingest {
         let room = room.map_err(|_| Busy::QueueFull)?;
         self.note_queue();
         let (answer, answered) = oneshot::channel();
-        let push = Push { received_us: self.clock.now_us(), items, answer, _room: room };
+        let push =
+            Push { received_us: self.clock.now_us(), items, unknown_fields, answer, _room: room };
         self.jobs.try_send(Job::Push(push)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Busy::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Busy::Closing,
         })?;
         // A writer that dropped the question did not commit it.
         answered.await.unwrap_or(Err(Busy::DatabaseAway))
-    }
-
-    fn admit(&self) -> Result<(), Busy> {
-        if self.vitals.closing() {
-            return Err(Busy::Closing);
-        }
-        if self.vitals.database_away() {
-            return Err(Busy::DatabaseAway);
-        }
-        if self.vitals.audit_lag_us() > limits::AUDIT_LAG_US_MAX {
-            return Err(Busy::AuditBehind);
-        }
-        Ok(())
     }
 
     fn note_queue(&self) {

@@ -23,6 +23,8 @@ pub(super) mod name {
     /// Labels: reason.
     pub(in crate::metrics) const REJECTED_EVENTS: &str = "rejected_events";
     /// No labels.
+    pub(in crate::metrics) const UNKNOWN_FIELDS: &str = "unknown_fields";
+    /// No labels.
     pub(in crate::metrics) const LABEL_OVERFLOW: &str = "label_overflow";
     /// Labels: kind, service, env.
     pub(in crate::metrics) const FINDINGS: &str = "findings";
@@ -48,6 +50,8 @@ pub struct Committed {
     pub repeated: u64,
     /// Rejected events by error code, and by sender where that could be read.
     pub rejected: BTreeMap<(String, Option<(Id, Id)>), u64>,
+    /// Fields that nobody knows: ignored.
+    pub unknown_fields: u64,
 }
 
 impl Committed {
@@ -114,6 +118,7 @@ impl Counted {
         counted.add(name::INGEST_EVENTS, &["written"], committed.written);
         counted.add(name::INGEST_EVENTS, &["repeated"], committed.repeated);
         counted.add(name::INGEST_EVENTS, &["rejected"], committed.rejected.values().sum());
+        counted.add(name::UNKNOWN_FIELDS, &[], committed.unknown_fields);
         counted.add_rejected(committed, labels);
         counted
     }

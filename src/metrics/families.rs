@@ -26,7 +26,7 @@ const GAUGE: MetricType = MetricType::GAUGE;
 const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 
 /// All of them, as the README lists them.
-pub(super) const SPECS: [Spec; 21] = [
+pub(super) const SPECS: [Spec; 22] = [
     Spec {
         name: "dedup_outcomes_total",
         help: "Outcomes that guards reported, each counted once however often it was sent.",
@@ -137,6 +137,16 @@ pub(super) const SPECS: [Spec; 21] = [
         labels: &["reason"],
         sort: COUNTER,
         samples: |state, _| stored(state, name::REJECTED_EVENTS),
+    },
+    Spec {
+        name: "dedupwatch_unknown_fields_total",
+        help: "Fields of events and heartbeats that nobody knows: ignored.",
+        labels: &[],
+        sort: COUNTER,
+        samples: |state, _| {
+            let unknown = stored(state, name::UNKNOWN_FIELDS);
+            if unknown.is_empty() { one(0.0) } else { unknown }
+        },
     },
     Spec {
         name: "dedupwatch_queue_events",

@@ -100,8 +100,7 @@ impl Event {
     pub fn ledger(&self) -> String {
         match &self.ledger_named {
             Some(ledger) => ledger.as_str().to_owned(),
-            None if self.from.env.as_str() == "prod" => self.from.service.as_str().to_owned(),
-            None => format!("{}@{}", self.from.service, self.from.env),
+            None => ledger_of(&self.from),
         }
     }
 
@@ -122,6 +121,14 @@ impl Event {
             ..self.clone()
         }
     }
+}
+
+/// The book of a source that names none: its service; outside `prod` with the env.
+pub fn ledger_of(from: &SourceName) -> String {
+    if from.env.as_str() == "prod" {
+        return from.service.as_str().to_owned();
+    }
+    format!("{}@{}", from.service, from.env)
 }
 
 /// What the guard did.

@@ -14,7 +14,7 @@ mod record;
 mod signature;
 mod time;
 
-pub use event::{Effect, Event, GuardMode, Outcome, Reason, Window, WindowScope};
+pub use event::{Effect, Event, GuardMode, Outcome, Reason, Window, WindowScope, ledger_of};
 pub use hash::KeyedHash;
 pub use heartbeat::{Heartbeat, SourceState};
 pub use id::{Id, IdError};

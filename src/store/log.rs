@@ -28,10 +28,11 @@ pub struct Row {
     pub body: String,
 }
 
-/// The number that says "event"; the numbers are part of the file format and never change.
-const EVENT: i64 = 1;
+/// The kind of an outcome. The numbers are part of the file format and never change.
+pub const EVENT: i64 = 1;
 const REFUSED: i64 = 2;
-const CONFLICT: i64 = 3;
+/// The kind of an outcome that tells a known identity with other content.
+pub const CONFLICT: i64 = 3;
 const HEARTBEAT: i64 = 4;
 const SILENT: i64 = 5;
 const GIVEN_UP: i64 = 6;

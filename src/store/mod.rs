@@ -13,9 +13,12 @@ mod findings_read;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod gauges;
+pub mod group;
+pub mod identity;
 mod lock;
 pub mod log;
 mod players_read;
+pub mod rollups;
 mod rollups_read;
 mod sources_read;
 mod step;

@@ -22,6 +22,8 @@ use crate::web::health;
         super::config::show,
         super::findings::list,
         super::findings::one,
+        super::ingest::outcomes,
+        super::ingest::heartbeats,
         super::outcomes::list,
         super::players::one,
         super::services::list,

@@ -1,0 +1,320 @@
+//! One boot of a source: which of its numbers have come, and which are still waited for.
+
+use super::sets::Sets;
+use crate::limits;
+use crate::outcome::{Boot, Heartbeat, SourceState};
+use crate::store::StoreError;
+use crate::store::identity::StoredBoot;
+
+/// A boot, as the writer holds it.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Its number in the database.
+    pub(super) id: i64,
+    /// What became of its numbers.
+    pub(super) sets: Sets,
+    first_received_us: i64,
+    last_received_us: i64,
+    last_seq_named: u64,
+    /// Said goodbye.
+    pub(super) closing: bool,
+    /// From which number on holes are waited for.
+    heard_from: u64,
+    heartbeats: Vec<i64>,
+    waits: Waits,
+}
+
+impl Run {
+    /// A boot that is heard of for the first time. Only a later boot of a known source is waited
+    /// for from 1 on: of the first one, nobody knows how long it has been running.
+    pub(super) fn new(id: i64, received_us: i64, heard_from: u64) -> Self {
+        Self {
+            id,
+            sets: Sets::default(),
+            first_received_us: received_us,
+            last_received_us: received_us,
+            last_seq_named: 0,
+            closing: false,
+            heard_from,
+            heartbeats: Vec::new(),
+            waits: Waits::default(),
+        }
+    }
+
+    /// A boot as it was stored. After a start all waiting begins anew.
+    pub(super) fn load(stored: &StoredBoot, now_us: i64) -> Result<Self, StoreError> {
+        let unreadable = |error: serde_json::Error| StoreError::Unreadable {
+            table: "boots",
+            detail: error.to_string(),
+        };
+        let set = |text: &str| serde_json::from_str(text).map_err(unreadable);
+        let mut run = Self {
+            sets: Sets {
+                received: set(&stored.received)?,
+                refused: set(&stored.refused)?,
+                lost: set(&stored.lost)?,
+                given_up: set(&stored.given_up)?,
+            },
+            last_received_us: stored.last_received_us,
+            last_seq_named: stored.last_seq_named,
+            closing: stored.closing,
+            heartbeats: serde_json::from_str(&stored.heartbeats).map_err(unreadable)?,
+            ..Self::new(stored.id, stored.first_received_us, stored.heard_from)
+        };
+        if !run.sets.waited_for(run.heard_from, run.top()).is_empty() {
+            run.waits.notice(run.top(), now_us);
+        }
+        Ok(run)
+    }
+
+    /// The boot as it is to be stored.
+    pub(super) fn store(&self, source_id: i64, boot: Boot) -> Result<StoredBoot, StoreError> {
+        let unreadable = |error: serde_json::Error| StoreError::Unreadable {
+            table: "boots",
+            detail: error.to_string(),
+        };
+        let text = |set: &super::ranges::Ranges| serde_json::to_string(set).map_err(unreadable);
+        Ok(StoredBoot {
+            id: self.id,
+            source_id,
+            boot,
+            first_received_us: self.first_received_us,
+            last_received_us: self.last_received_us,
+            last_seq_named: self.last_seq_named,
+            closing: self.closing,
+            received: text(&self.sets.received)?,
+            refused: text(&self.sets.refused)?,
+            lost: text(&self.sets.lost)?,
+            given_up: text(&self.sets.given_up)?,
+            heard_from: self.heard_from,
+            heartbeats: serde_json::to_string(&self.heartbeats).map_err(unreadable)?,
+        })
+    }
+
+    /// The highest number that came or was named.
+    fn top(&self) -> u64 {
+        self.sets.top().max(self.last_seq_named).max(self.heard_from.saturating_sub(1))
+    }
+
+    /// A number was written. Numbers before it that have not come are waited for from now on; a
+    /// backlog that drains (its events are older than the grace) starts the waiting anew. Says
+    /// which holes are lost by it, as the sets are full.
+    pub(super) fn receive(
+        &mut self,
+        seq: u64,
+        age_us: i64,
+        received_us: i64,
+        grace_us: i64,
+    ) -> Vec<(u64, u64)> {
+        self.came(seq, received_us);
+        self.closing &= seq <= self.last_seq_named;
+        self.sets.receive(seq);
+        if age_us > grace_us {
+            self.waits.restart(received_us);
+        }
+        self.sets.shrink(self.heard_from)
+    }
+
+    /// A number came and was not taken. It is not waited for.
+    pub(super) fn refuse(&mut self, seq: u64, received_us: i64) -> Vec<(u64, u64)> {
+        self.came(seq, received_us);
+        self.sets.refuse(seq);
+        self.sets.shrink(self.heard_from)
+    }
+
+    fn came(&mut self, seq: u64, received_us: i64) {
+        self.last_received_us = self.last_received_us.max(received_us);
+        if seq > self.top().saturating_add(1) {
+            self.waits.notice(seq, received_us);
+        }
+        if seq < self.heard_from {
+            self.waits.notice(self.top(), received_us);
+            self.heard_from = seq;
+        }
+    }
+
+    /// The boot said how far it is; `false` if it said just that before.
+    pub(super) fn beat(&mut self, heartbeat: &Heartbeat, content: i64, received_us: i64) -> bool {
+        self.last_received_us = self.last_received_us.max(received_us);
+        if self.heartbeats.contains(&content) {
+            return false;
+        }
+        if self.heartbeats.len() >= limits::HEARTBEATS_KNOWN_MAX {
+            self.heartbeats.remove(0);
+        }
+        self.heartbeats.push(content);
+        if heartbeat.last_seq > self.top() {
+            self.waits.notice(heartbeat.last_seq, received_us);
+        }
+        self.closing = match heartbeat.state {
+            SourceState::Closing => true,
+            // One that was overtaken by the goodbye does not take it back.
+            SourceState::Running => self.closing && heartbeat.last_seq <= self.last_seq_named,
+        };
+        self.last_seq_named = self.last_seq_named.max(heartbeat.last_seq);
+        true
+    }
+
+    /// Stops waiting for holes whose grace is over; says which.
+    pub(super) fn give_up(&mut self, now_us: i64, grace_us: i64) -> Vec<(u64, u64)> {
+        let Some(top) = self.waits.over(now_us, grace_us) else { return Vec::new() };
+        let holes = self.sets.waited_for(self.heard_from, top);
+        for &(first, last) in &holes {
+            self.sets.give_up(first, last);
+        }
+        holes
+    }
+}
+
+/// Up to which number holes are waited for since when. Holes that are noticed within the same
+/// second wait together, so that the list is as long as the grace has seconds.
+#[derive(Clone, Debug, Default)]
+struct Waits(Vec<(u64, i64)>);
+
+impl Waits {
+    fn notice(&mut self, top: u64, now_us: i64) {
+        let second = |at_us: i64| at_us.div_euclid(limits::SECOND_US);
+        match self.0.last_mut() {
+            Some((last, since_us)) if second(*since_us) == second(now_us) => {
+                *last = top.max(*last);
+                *since_us = now_us;
+            }
+            _ => self.0.push((top, now_us)),
+        }
+    }
+
+    fn restart(&mut self, now_us: i64) {
+        if let Some(top) = self.0.iter().map(|(top, _)| *top).max() {
+            self.0 = vec![(top, now_us)];
+        }
+    }
+
+    /// Up to which number the waiting is over.
+    fn over(&mut self, now_us: i64, grace_us: i64) -> Option<u64> {
+        let is_over = |since_us: i64| since_us.saturating_add(grace_us) <= now_us;
+        let top =
+            self.0.iter().filter(|(_, since_us)| is_over(*since_us)).map(|(top, _)| *top).max();
+        self.0.retain(|(_, since_us)| !is_over(*since_us));
+        top
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE_US: i64 = 30_000_000;
+
+    fn run(heard_from: u64) -> Run {
+        Run::new(1, 0, heard_from)
+    }
+
+    #[test]
+    fn a_hole_is_waited_for_until_its_grace_is_over() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        run.receive(4, 0, 1_000_000, GRACE_US);
+        assert_eq!(run.give_up(30_999_999, GRACE_US), []);
+        assert_eq!(run.give_up(31_000_000, GRACE_US), [(2, 3)]);
+        assert_eq!(run.give_up(90_000_000, GRACE_US), [], "once");
+    }
+
+    #[test]
+    fn each_hole_has_a_grace_of_its_own() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        run.receive(3, 0, 0, GRACE_US);
+        run.receive(5, 0, 20_000_000, GRACE_US);
+        assert_eq!(run.give_up(30_000_000, GRACE_US), [(2, 2)]);
+        assert_eq!(run.give_up(50_000_000, GRACE_US), [(4, 4)]);
+    }
+
+    #[test]
+    fn a_hole_that_fills_is_not_given_up() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        run.receive(3, 0, 0, GRACE_US);
+        run.receive(2, 0, 1, GRACE_US);
+        assert_eq!(run.give_up(90_000_000, GRACE_US), []);
+    }
+
+    #[test]
+    fn a_backlog_that_drains_starts_the_waiting_anew() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        run.receive(4, 0, 0, GRACE_US);
+        run.receive(2, GRACE_US + 1, 29_000_000, GRACE_US);
+        assert_eq!(run.give_up(58_000_000, GRACE_US), []);
+        assert_eq!(run.give_up(59_000_000, GRACE_US), [(3, 3)]);
+    }
+
+    #[test]
+    fn a_refused_number_is_not_waited_for() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        run.refuse(2, 0);
+        run.receive(4, 0, 0, GRACE_US);
+        assert_eq!(run.give_up(30_000_000, GRACE_US), [(3, 3)]);
+    }
+
+    #[test]
+    fn the_first_boot_is_waited_for_from_where_it_was_first_heard() {
+        let mut run = run(500);
+        run.receive(500, 0, 0, GRACE_US);
+        run.receive(501, 0, 0, GRACE_US);
+        assert_eq!(run.give_up(90_000_000, GRACE_US), []);
+        run.receive(498, 0, 90_000_000, GRACE_US);
+        assert_eq!(run.give_up(120_000_000, GRACE_US), [(499, 499)]);
+    }
+
+    #[test]
+    fn a_later_boot_is_waited_for_from_one() {
+        let mut run = run(1);
+        run.receive(3, 0, 0, GRACE_US);
+        assert_eq!(run.give_up(30_000_000, GRACE_US), [(1, 2)]);
+    }
+
+    fn heartbeat(last_seq: u64, state: SourceState) -> Heartbeat {
+        let id = |text| crate::outcome::Id::parse(text).unwrap();
+        let from =
+            crate::outcome::SourceName { service: id("s"), env: id("prod"), source: id("a") };
+        let ledgers = Vec::new();
+        Heartbeat { from, boot: Boot::Number(1), last_seq, at_us: 0, ledgers, state }
+    }
+
+    #[test]
+    fn a_heartbeat_shows_a_lost_tail() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        assert!(run.beat(&heartbeat(3, SourceState::Running), 7, 0));
+        assert!(!run.beat(&heartbeat(3, SourceState::Running), 7, 0), "said before");
+        assert_eq!(run.give_up(30_000_000, GRACE_US), [(2, 3)]);
+    }
+
+    #[test]
+    fn a_goodbye_holds_until_the_boot_goes_on() {
+        let mut run = run(1);
+        run.beat(&heartbeat(5, SourceState::Closing), 1, 0);
+        run.receive(5, 0, 0, GRACE_US);
+        run.beat(&heartbeat(5, SourceState::Running), 2, 0);
+        assert!(run.closing, "what came late takes nothing back");
+        run.receive(6, 0, 0, GRACE_US);
+        assert!(!run.closing);
+    }
+
+    #[test]
+    fn is_stored_and_loaded_as_it_was() {
+        let mut run = run(1);
+        run.receive(1, 0, 5, GRACE_US);
+        run.receive(4, 0, 6, GRACE_US);
+        run.refuse(9, 7);
+        run.beat(&heartbeat(11, SourceState::Closing), -3, 8);
+        run.give_up(40_000_000, GRACE_US);
+        let stored = run.store(2, Boot::Number(1)).unwrap();
+        let mut loaded = Run::load(&stored, 50_000_000).unwrap();
+        assert_eq!(loaded.store(2, Boot::Number(1)).unwrap(), stored);
+        assert!(!loaded.beat(&heartbeat(11, SourceState::Closing), -3, 9));
+        loaded.receive(13, 0, 50_000_000, GRACE_US);
+        assert_eq!(loaded.give_up(80_000_000, GRACE_US), [(12, 12)]);
+    }
+}

@@ -1,0 +1,397 @@
+//! What one group writes, worked out before its transaction.
+//!
+//! Planning changes what the writer holds in memory (sets, sources) as it goes, and reads from
+//! disk only what is not held there: content hashes of repeats, event ids, notes. If the group
+//! then can't be written, the writer reads all it holds from disk again, so memory and disk never
+//! tell two stories.
+
+use std::collections::HashMap;
+
+use super::contents::Contents;
+use super::item::{
+    Item, Ready, Rejection, conflict_key, event_key, heartbeat_content, refusal_key,
+    reject_heartbeat,
+};
+use super::queue::Push;
+use super::sets::Known;
+use super::sources::{BootRefused, Sources};
+use super::tally::Tally;
+use super::{Answer, Parts, Refusal};
+use crate::metrics::Counted;
+use crate::outcome::{Body, Boot, GivenUp, Heartbeat, SourceName};
+use crate::store::StoreError;
+use crate::store::group::Group;
+use crate::store::identity::Key;
+use crate::store::log::{self, Row};
+
+/// Where the log stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct End {
+    /// The last position given out.
+    pub(super) n: i64,
+    /// The receipt of the newest record. Receipts never fall, whatever the clock does.
+    pub(super) received_us: i64,
+}
+
+/// A group to be written, and what is to be said after that.
+pub(super) struct Plan {
+    /// For the database.
+    pub(super) group: Group,
+    /// One for each request.
+    pub(super) answers: Vec<Answer>,
+    /// For the counters.
+    pub(super) counted: Counted,
+    /// Where the log then stands.
+    pub(super) end: End,
+}
+
+/// Works out a group.
+pub(super) struct Planner<'a> {
+    parts: &'a Parts,
+    sources: &'a mut Sources,
+    end: End,
+    rows: Vec<Row>,
+    contents: Contents,
+    /// Event ids, with the content that was written first; known ones and this group's.
+    event_ids: HashMap<Key, Option<i64>>,
+    new_event_ids: Vec<(Key, i64)>,
+    /// Whether something became a record before.
+    notes: HashMap<Key, bool>,
+    new_notes: Vec<Key>,
+    tally: Tally,
+    answers: Vec<Answer>,
+}
+
+/// What the sets say about an event.
+enum Verdict {
+    New { boot_id: i64, abandoned: Vec<(u64, u64)> },
+    Known { boot_id: i64, lost: bool },
+    Rejected(Rejection),
+}
+
+impl<'a> Planner<'a> {
+    /// An empty group after the end of the log.
+    pub(super) fn new(parts: &'a Parts, sources: &'a mut Sources, end: End) -> Self {
+        Self {
+            parts,
+            sources,
+            end,
+            rows: Vec::new(),
+            contents: Contents::default(),
+            event_ids: HashMap::new(),
+            new_event_ids: Vec::new(),
+            notes: HashMap::new(),
+            new_notes: Vec::new(),
+            tally: Tally::default(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Adds requests.
+    pub(super) async fn pushes(&mut self, pushes: &[Push]) -> Result<(), StoreError> {
+        self.look_up(pushes).await?;
+        for push in pushes {
+            self.end.received_us = self.end.received_us.max(push.received_us);
+            self.tally.committed.unknown_fields += push.unknown_fields;
+            let mut answer = Answer::default();
+            for (index, item) in push.items.iter().enumerate() {
+                self.item(index, item, &mut answer).await?;
+            }
+            self.answers.push(answer);
+        }
+        Ok(())
+    }
+
+    /// Adds a record of the clock.
+    pub(super) fn record(&mut self, body: &Body) -> Result<(), StoreError> {
+        let (kind, body) = log::encode(body)?;
+        self.append(kind, body);
+        Ok(())
+    }
+
+    /// Time goes by.
+    pub(super) fn at(&mut self, now_us: i64) {
+        self.end.received_us = self.end.received_us.max(now_us);
+    }
+
+    /// The sources, for what the clock decides.
+    pub(super) fn sources(&mut self) -> &mut Sources {
+        self.sources
+    }
+
+    /// The group.
+    pub(super) fn finish(self, at_us: i64) -> Result<Plan, StoreError> {
+        let (sources, boots) = self.sources.take_changed()?;
+        let counted = self.parts.metrics.count(&self.tally.committed);
+        let (outcomes, latencies) = self.tally.rows();
+        let counts = self
+            .answers
+            .iter()
+            .map(|answer| serde_json::json!([answer.written, answer.repeated, answer.rejected]));
+        let group = Group {
+            id: uuid::Uuid::now_v7().to_string(),
+            at_us,
+            last_n: self.end.n,
+            answers: serde_json::Value::from_iter(counts).to_string(),
+            records: self.rows,
+            sources,
+            boots,
+            hashes: self.contents.into_runs(),
+            event_ids: self.new_event_ids,
+            notes: self.new_notes,
+            outcomes,
+            latencies,
+            totals: counted.totals().to_vec(),
+        };
+        Ok(Plan { group, answers: self.answers, counted, end: self.end })
+    }
+
+    /// Reads at once what the requests are known to need.
+    async fn look_up(&mut self, pushes: &[Push]) -> Result<(), StoreError> {
+        let hash = self.parts.store.hash();
+        let (mut events, mut refusals) = (Vec::new(), Vec::new());
+        for item in pushes.iter().flat_map(|push| &push.items) {
+            match item {
+                Item::Event(ready) if ready.event.sequence().is_none() => {
+                    events.extend(event_key(&ready.event, hash));
+                }
+                Item::Refused(refusal) => refusals.push(refusal_key(refusal, hash)),
+                _ => {}
+            }
+        }
+        let known = self.parts.store.known_event_ids(&events).await?;
+        self.event_ids = events.into_iter().map(|key| (key, known.get(&key).copied())).collect();
+        let known = self.parts.store.known_notes(&refusals).await?;
+        self.notes = refusals.into_iter().map(|key| (key, known.contains(&key))).collect();
+        Ok(())
+    }
+
+    async fn item(
+        &mut self,
+        index: usize,
+        item: &Item,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        match item {
+            Item::Event(ready) => self.event(index, ready, answer).await,
+            Item::Heartbeat(heartbeat) => self.heartbeat(index, heartbeat, answer).await,
+            Item::Refused(refusal) => self.refuse(index, refusal, answer).await,
+            Item::Closed(closed) => {
+                answer.written += 1;
+                self.record(&Body::Closed(closed.as_ref().clone()))
+            }
+        }
+    }
+
+    async fn event(
+        &mut self,
+        index: usize,
+        ready: &Ready,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        let Some((boot, seq)) = ready.event.sequence() else {
+            return self.event_by_id(index, ready, answer).await;
+        };
+        match self.judge(ready, boot, seq) {
+            Verdict::New { boot_id, abandoned } => {
+                self.contents.write(boot_id, seq, ready.content);
+                self.write(ready, answer);
+                self.abandon(&ready.event.from, boot, &abandoned)
+            }
+            Verdict::Known { boot_id, lost } => {
+                match self.contents.get(&self.parts.store, boot_id, seq).await? {
+                    None if lost => self.reject(index, ready, Rejection::GivenUp, answer).await,
+                    first => self.repeat(ready, first, answer).await,
+                }
+            }
+            Verdict::Rejected(rejection) => self.reject(index, ready, rejection, answer).await,
+        }
+    }
+
+    fn judge(&mut self, ready: &Ready, boot: Boot, seq: u64) -> Verdict {
+        let received_us = self.end.received_us;
+        let source = match self.sources.hear_boot(&ready.event.from, boot, seq, received_us) {
+            Ok(source) => source,
+            Err(refused) => return Verdict::Rejected(rejection_of(refused)),
+        };
+        let Some(run) = source.boots.get_mut(&boot) else {
+            return Verdict::Rejected(Rejection::TooMany);
+        };
+        let boot_id = run.id;
+        let verdict = match run.sets.known(seq) {
+            Known::New => {
+                let age_us = received_us.saturating_sub(ready.event.occurred_us);
+                let grace_us = self.parts.gap_grace_us;
+                let abandoned = run.receive(seq, age_us, received_us, grace_us);
+                Verdict::New { boot_id, abandoned }
+            }
+            known => Verdict::Known { boot_id, lost: known == Known::Lost },
+        };
+        source.settle();
+        verdict
+    }
+
+    async fn event_by_id(
+        &mut self,
+        index: usize,
+        ready: &Ready,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        let received_us = self.end.received_us;
+        match self.sources.hear(&ready.event.from, received_us) {
+            Some(source) => source.settle(),
+            None => return self.reject(index, ready, Rejection::TooMany, answer).await,
+        }
+        let Some(key) = event_key(&ready.event, self.parts.store.hash()) else {
+            return self.reject(index, ready, Rejection::NotWritable, answer).await;
+        };
+        match self.event_ids.get(&key).copied().flatten() {
+            Some(first) => self.repeat(ready, Some(first), answer).await,
+            None => {
+                self.event_ids.insert(key, Some(ready.content));
+                self.new_event_ids.push((key, ready.content));
+                self.write(ready, answer);
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, ready: &Ready, answer: &mut Answer) {
+        answer.written += 1;
+        self.tally.write(&ready.event);
+        self.append(log::EVENT, ready.body.clone());
+    }
+
+    /// An event that was there before; `first` is the content that was written.
+    async fn repeat(
+        &mut self,
+        ready: &Ready,
+        first: Option<i64>,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        answer.repeated += 1;
+        self.tally.repeat();
+        if first.is_some_and(|first| first != ready.content)
+            && self.note(conflict_key(ready, self.parts.store.hash())).await?
+        {
+            self.append(log::CONFLICT, ready.body.clone());
+        }
+        Ok(())
+    }
+
+    async fn heartbeat(
+        &mut self,
+        index: usize,
+        heartbeat: &Heartbeat,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        let (from, boot, received_us) = (&heartbeat.from, heartbeat.boot, self.end.received_us);
+        let next_seq = heartbeat.last_seq.saturating_add(1);
+        let hash = self.parts.store.hash();
+        let refused = match self.sources.hear_boot(from, boot, next_seq, received_us) {
+            Ok(source) => {
+                let content = heartbeat_content(heartbeat, hash);
+                let run = source.boots.get_mut(&boot);
+                let is_new = run.is_some_and(|run| run.beat(heartbeat, content, received_us));
+                source.watch(received_us);
+                source.settle();
+                if !is_new {
+                    answer.repeated += 1;
+                    return Ok(());
+                }
+                answer.written += 1;
+                return self.record(&Body::Heartbeat(heartbeat.clone()));
+            }
+            Err(refused) => refused,
+        };
+        let refusal = reject_heartbeat(heartbeat, rejection_of(refused), hash);
+        self.refuse(index, &refusal, answer).await
+    }
+
+    async fn reject(
+        &mut self,
+        index: usize,
+        ready: &Ready,
+        rejection: Rejection,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        let refusal = ready.rejected(rejection, self.parts.store.hash());
+        self.refuse(index, &refusal, answer).await
+    }
+
+    /// Something that is not taken: a place where the audit is blind, and a record, once.
+    async fn refuse(
+        &mut self,
+        index: usize,
+        refusal: &Refusal,
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        let refused = &refusal.refused;
+        answer.reject(index, &refused.code, &refused.message);
+        self.tally.reject(&refused.code, refused.from.as_ref());
+        let abandoned = self.note_refused(refusal);
+        if self.note(refusal_key(refusal, self.parts.store.hash())).await? {
+            self.record(&Body::Refused(Box::new(refused.clone())))?;
+        }
+        match (&refused.from, refused.sequence) {
+            (Some(from), Some((boot, _))) => self.abandon(from, boot, &abandoned),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_refused(&mut self, refusal: &Refusal) -> Vec<(u64, u64)> {
+        let Some(from) = &refusal.refused.from else { return Vec::new() };
+        let received_us = self.end.received_us;
+        let Some((boot, seq)) = refusal.refused.sequence else {
+            self.sources.hear_known(from, received_us);
+            return Vec::new();
+        };
+        let Ok(source) = self.sources.hear_boot(from, boot, seq, received_us) else {
+            return Vec::new();
+        };
+        let run = source.boots.get_mut(&boot);
+        let abandoned = run.map(|run| run.refuse(seq, received_us)).unwrap_or_default();
+        source.settle();
+        abandoned
+    }
+
+    /// Holes that are lost are not waited for any more.
+    fn abandon(
+        &mut self,
+        from: &SourceName,
+        boot: Boot,
+        holes: &[(u64, u64)],
+    ) -> Result<(), StoreError> {
+        for &(first_seq, last_seq) in holes {
+            let given_up = GivenUp { from: from.clone(), boot, first_seq, last_seq };
+            self.record(&Body::GivenUp(given_up))?;
+        }
+        Ok(())
+    }
+
+    /// Whether this is to become a record: the first time it is.
+    async fn note(&mut self, key: Key) -> Result<bool, StoreError> {
+        let noted = match self.notes.get(&key) {
+            Some(noted) => *noted,
+            None => !self.parts.store.known_notes(&[key]).await?.is_empty(),
+        };
+        self.notes.insert(key, true);
+        if !noted {
+            self.new_notes.push(key);
+        }
+        Ok(!noted)
+    }
+
+    fn append(&mut self, kind: i64, body: String) {
+        self.end.n += 1;
+        let row = Row { n: self.end.n, kind, received_us: self.end.received_us, body };
+        self.rows.push(row);
+    }
+}
+
+fn rejection_of(refused: BootRefused) -> Rejection {
+    match refused {
+        BootRefused::OtherSort => Rejection::BootSort,
+        BootRefused::TooMany => Rejection::TooMany,
+    }
+}

@@ -1,0 +1,87 @@
+//! What a group counts: outcomes and latencies by minute of occurrence for the pages, and in all
+//! for the counters.
+
+use std::collections::BTreeMap;
+
+use crate::limits;
+use crate::metrics::{Buckets, Committed, Latency};
+use crate::outcome::{Event, Id, Outcome, SourceName};
+use crate::store::rollups::{LatencyCount, OutcomeCount};
+
+/// The counts of one group.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// For the counters.
+    pub(super) committed: Committed,
+    outcomes: BTreeMap<(Id, Id, i64, Outcome), u64>,
+    latencies: BTreeMap<(Id, Id, i64, Latency), Buckets>,
+}
+
+impl Tally {
+    /// An event is new. What it evicts counts as outcomes too.
+    pub(super) fn write(&mut self, event: &Event) {
+        self.committed.written += 1;
+        self.outcome(event, event.outcome, 1);
+        if !event.evicted.is_empty() {
+            self.outcome(event, Outcome::Evicted, event.evicted.len() as u64);
+        }
+        if let Some(us) = event.check_us {
+            self.latency(event, Latency::Check, us);
+        }
+        if let Some(us) = event.response_us {
+            self.latency(event, Latency::Response, us);
+        }
+        if let Some(window) = event.window {
+            let service = event.from.service.clone();
+            let least = self.committed.window_caps.entry(service).or_insert(window.cap);
+            *least = window.cap.min(*least);
+        }
+    }
+
+    /// An event was there before.
+    pub(super) fn repeat(&mut self) {
+        self.committed.repeated += 1;
+    }
+
+    /// An event was not taken.
+    pub(super) fn reject(&mut self, code: &str, from: Option<&SourceName>) {
+        self.committed.reject(code, from);
+    }
+
+    fn outcome(&mut self, event: &Event, outcome: Outcome, count: u64) {
+        let (service, env, minute) = place(event);
+        let total = (service.clone(), env.clone(), outcome);
+        *self.committed.outcomes.entry(total).or_default() += count;
+        *self.outcomes.entry((service, env, minute, outcome)).or_default() += count;
+    }
+
+    fn latency(&mut self, event: &Event, latency: Latency, us: u64) {
+        let (service, env, minute) = place(event);
+        let total = (service.clone(), env.clone(), latency);
+        self.committed.latencies.entry(total).or_default().observe(us);
+        self.latencies.entry((service, env, minute, latency)).or_default().observe(us);
+    }
+
+    /// The rows by minute.
+    pub(super) fn rows(&self) -> (Vec<OutcomeCount>, Vec<LatencyCount>) {
+        let outcomes = self.outcomes.iter().map(|((service, env, minute, outcome), count)| {
+            let (service, env) = (service.clone(), env.clone());
+            OutcomeCount { service, env, minute: *minute, outcome: *outcome, count: *count }
+        });
+        let latencies =
+            self.latencies.iter().map(|((service, env, minute, latency), buckets)| LatencyCount {
+                service: service.clone(),
+                env: env.clone(),
+                minute: *minute,
+                metric: latency.as_str(),
+                buckets: buckets.counts().to_vec(),
+                sum_us: buckets.sum_us(),
+            });
+        (outcomes.collect(), latencies.collect())
+    }
+}
+
+fn place(event: &Event) -> (Id, Id, i64) {
+    let minute = event.occurred_us.div_euclid(limits::MINUTE_US);
+    (event.from.service.clone(), event.from.env.clone(), minute)
+}

@@ -1,0 +1,200 @@
+//! The way in over HTTP: what a sender gets for which body.
+//!
+//! A body is refused as early as that can be known: by its headers, by its size while it comes,
+//! by its form. Events are refused one by one, beside the others. Overload and outages say when
+//! to try again.
+
+use std::time::Duration;
+
+use actix_web::error::BlockingError;
+use actix_web::http::{StatusCode, header};
+use actix_web::rt::time::timeout;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use crate::ingest::decode::{self, BodyError, Context, Decoded, Format};
+use crate::ingest::{Answer, Busy};
+use crate::limits;
+use crate::outcome::{Event, Heartbeat};
+use crate::web::AppState;
+use crate::web::error::{ApiError, ErrorBody, Problem};
+
+/// What is accepted, for those who sent something else.
+const ACCEPTED: &str = "send application/json or application/x-ndjson, UTF-8, plain or gzip";
+
+/// How long a body may take to arrive; set by tests that can't wait.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyPatience(pub Duration);
+
+impl Default for BodyPatience {
+    fn default() -> Self {
+        Self(Duration::from_secs(limits::BODY_SECONDS_MAX))
+    }
+}
+
+/// Takes outcomes of guards: one object, an array, or one object a line.
+#[utoipa::path(post, path = "/api/v1/outcomes", tag = "ingest",
+    request_body(content = Object, description = "One outcome, an array, or NDJSON; gzip accepted"),
+    responses(
+        (status = 200, description = "Nothing rejected", body = Answer),
+        (status = 207, description = "Some rejected, the rest on disk", body = Answer),
+        (status = 422, description = "All rejected", body = Answer),
+        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 408, description = "The body did not arrive in time", body = ErrorBody),
+        (status = 413, description = "Too large or too many events", body = ErrorBody),
+        (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
+        (status = 429, description = "Queue full or audit behind", body = ErrorBody),
+        (status = 503, description = "Database away or shutting down", body = ErrorBody),
+))]
+pub(in crate::web) async fn outcomes(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, ApiError> {
+    let events: Decoded<Event> = receive(&request, payload, &state, decode::outcomes).await?;
+    Ok(told(&state.ingest.push(events).await?))
+}
+
+/// Takes heartbeats of sources: one object, an array, or one object a line.
+#[utoipa::path(post, path = "/api/v1/heartbeats", tag = "ingest",
+    request_body(content = Object, description = "One heartbeat, an array, or NDJSON"),
+    responses(
+        (status = 200, description = "Nothing rejected", body = Answer),
+        (status = 207, description = "Some rejected, the rest on disk", body = Answer),
+        (status = 422, description = "All rejected", body = Answer),
+        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 408, description = "The body did not arrive in time", body = ErrorBody),
+        (status = 413, description = "Too large or too many heartbeats", body = ErrorBody),
+        (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
+        (status = 429, description = "Queue full or audit behind", body = ErrorBody),
+        (status = 503, description = "Database away or shutting down", body = ErrorBody),
+))]
+pub(in crate::web) async fn heartbeats(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, ApiError> {
+    let beats: Decoded<Heartbeat> = receive(&request, payload, &state, decode::heartbeats).await?;
+    Ok(told(&state.ingest.heartbeats(beats).await?))
+}
+
+type Decode<T> = fn(&[u8], Format, Context) -> Result<Decoded<T>, BodyError>;
+
+/// The decoded body. Inflating and decoding take up to half a second, so they are done beside the
+/// threads that serve.
+async fn receive<T: Send + 'static>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    state: &AppState,
+    decode: Decode<T>,
+) -> Result<Decoded<T>, ApiError> {
+    let format = format_of(request)?;
+    let gzip = is_gzip(request)?;
+    state.ingest.admit()?;
+    let body = read(request, payload).await?;
+    let context = Context { now_us: state.clock.now_us(), hash: state.store.hash() };
+    let decoded = web::block(move || {
+        if gzip {
+            return decode(&decode::inflate(&body)?, format, context);
+        }
+        decode(&body, format, context)
+    });
+    Ok(decoded.await??)
+}
+
+async fn read(request: &HttpRequest, payload: web::Payload) -> Result<web::Bytes, Problem> {
+    let most = limits::BODY_BYTES_MAX;
+    let too_large = || Problem::from(BodyError::TooLarge(most, "as sent"));
+    let named = request.headers().get(header::CONTENT_LENGTH);
+    let named = named.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if named.is_some_and(|length| length > most) {
+        return Err(too_large());
+    }
+    let patience = request.app_data::<BodyPatience>().copied().unwrap_or_default();
+    match timeout(patience.0, payload.to_bytes_limited(most)).await {
+        Ok(Ok(Ok(body))) => Ok(body),
+        Ok(Ok(Err(error))) => Err(Problem::bad_request(
+            "truncated",
+            format!("The body did not come to its end ({error}). Send it again."),
+        )),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            format!("The body did not arrive within {} s. Send it again.", patience.0.as_secs()),
+        )),
+    }
+}
+
+fn format_of(request: &HttpRequest) -> Result<Format, Problem> {
+    let header = request.headers().get(header::CONTENT_TYPE);
+    let text = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
+    let format = match parts.next().as_deref() {
+        Some("application/json") => Some(Format::Json),
+        Some("application/x-ndjson") => Some(Format::NdJson),
+        _ => None,
+    };
+    let foreign = parts.any(|part| {
+        part.strip_prefix("charset=").is_some_and(|charset| charset.trim_matches('"') != "utf-8")
+    });
+    format.filter(|_| !foreign).ok_or_else(|| {
+        unsupported("unknown_content_type", &format!("Content-Type {text:.100?} is not taken"))
+    })
+}
+
+fn is_gzip(request: &HttpRequest) -> Result<bool, Problem> {
+    let encodings: Vec<_> = request.headers().get_all(header::CONTENT_ENCODING).collect();
+    let names: Vec<_> =
+        encodings.iter().map(|value| value.as_bytes().to_ascii_lowercase()).collect();
+    match names.as_slice() {
+        [] => Ok(false),
+        [name] if name == b"identity" => Ok(false),
+        [name] if name == b"gzip" => Ok(true),
+        _ => Err(unsupported("unknown_encoding", "this Content-Encoding is not taken")),
+    }
+}
+
+fn unsupported(code: &'static str, what: &str) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, format!("{what}; {ACCEPTED}"))
+}
+
+fn told(answer: &Answer) -> HttpResponse {
+    let status = match (answer.rejected, answer.written + answer.repeated) {
+        (0, _) => StatusCode::OK,
+        (_, 0) => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::MULTI_STATUS,
+    };
+    HttpResponse::build(status)
+        .insert_header(("X-Dedupwatch-Written", answer.written.to_string()))
+        .insert_header(("X-Dedupwatch-Repeated", answer.repeated.to_string()))
+        .insert_header(("X-Dedupwatch-Rejected", answer.rejected.to_string()))
+        .json(answer)
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        let status = match error.is_size() {
+            true => StatusCode::PAYLOAD_TOO_LARGE,
+            false => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, error.code(), error.to_string())
+    }
+}
+
+impl From<Busy> for Problem {
+    fn from(busy: Busy) -> Self {
+        let status = match busy.is_overload() {
+            true => StatusCode::TOO_MANY_REQUESTS,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let message = format!("Not taken: {busy}. Send the same again.");
+        Self::busy(status, busy.code(), &message, busy.retry_after_s())
+    }
+}
+
+/// The threads that decode are gone: the collector is going too.
+impl From<BlockingError> for Problem {
+    fn from(_: BlockingError) -> Self {
+        Busy::Closing.into()
+    }
+}
