@@ -46,7 +46,8 @@ impl Problem {
 
 /// The start of a bad value, safe to print.
 fn shown(text: &str) -> String {
-    let start: String = text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let start: String = text.chars().take(SHOWN_CHARS_MAX).map(visible).collect();
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() { format!("{start}...") } else { start }
 }
 
