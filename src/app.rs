@@ -4,22 +4,23 @@
 //! Nothing here decides anything about outcomes. Whoever wants to know what runs, in which order
 //! it comes up and what happens at the end, reads this file from top to bottom.
 
+mod tasks;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::alert::{Alerts, CourierError};
+use self::tasks::{AlertTask, JudgeThread, Shared};
+use crate::alert::CourierError;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::ingest::{Ingest, Parts};
-use crate::metrics::{Metrics, MetricsError};
+use crate::ingest::Ingest;
+use crate::metrics::MetricsError;
 use crate::store::{DatabaseLock, Store, StoreError};
-use crate::vitals::Vitals;
-use crate::web::{AppState, Server};
+use crate::web::Server;
 
 /// How long the parts have from the signal on. Service managers kill after 10 s (Docker's default),
 /// so that is the end of all of it; what the judge has not done by its time, it does at the next
@@ -33,9 +34,9 @@ pub struct Application {
     address: SocketAddr,
     server: Server,
     ingest: Ingest,
-    alerts: Alerts,
-    store: Arc<Store>,
-    vitals: Arc<Vitals>,
+    judge: JudgeThread,
+    alerts: AlertTask,
+    shared: Shared,
     _lock: DatabaseLock,
 }
 
@@ -64,7 +65,13 @@ pub enum StartError {
     /// The stored totals can't be read.
     #[error("can't go on with the counters: {0}")]
     Metrics(#[from] MetricsError),
-    /// The webhook can't be posted to.
+    /// The judge's state can't be read back.
+    #[error("can't go on with the audit: {0}")]
+    Judge(StoreError),
+    /// The operating system gives no thread.
+    #[error("can't start a thread: {0}")]
+    Thread(io::Error),
+    /// The webhook's client can't be made.
     #[error(transparent)]
     Webhook(#[from] CourierError),
     /// The server's threads did not come up.
@@ -84,28 +91,13 @@ impl Application {
         let told = |source| StartError::Store { url: config.database.clone(), source };
         let lock = DatabaseLock::take(&config.database).await.map_err(told)?;
         let store = Store::open(&config.database, &config.collector).await.map_err(told)?;
-        let (store, vitals) = (Arc::new(store), Arc::new(Vitals::default()));
-        let metrics = Arc::new(Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await?);
-        let parts = Parts {
-            store: Arc::clone(&store),
-            vitals: Arc::clone(&vitals),
-            metrics: Arc::clone(&metrics),
-            clock: clock.clone(),
-            gap_grace_us: config.audit.gap_grace_us,
-        };
-        let ingest = Ingest::start(parts).await.map_err(told)?;
-        let (watched, counted) = (Arc::clone(&store), Arc::clone(&metrics));
-        let alerts = Alerts::new(watched, counted, Arc::clone(&vitals), clock.clone(), &config)?;
-        let state = AppState {
-            store: Arc::clone(&store),
-            ingest: ingest.clone(),
-            metrics,
-            vitals: Arc::clone(&vitals),
-            clock,
-            config: Arc::clone(&config),
-        };
+        let shared = Shared::new(store, clock).await?;
+        let ingest = Ingest::start(shared.writer(&config)).await.map_err(told)?;
+        let judge = JudgeThread::start(shared.judge(&config)).await?;
+        let alerts = AlertTask::start(shared.alerts(&config)?);
+        let state = shared.web(ingest.clone(), config);
         let server = Server::new(listener, state).map_err(StartError::Server)?;
-        Ok(Self { address, server, ingest, alerts, store, vitals, _lock: lock })
+        Ok(Self { address, server, ingest, judge, alerts, shared, _lock: lock })
     }
 
     /// Where it listens; with port 0 in the configuration, the port that was free.
@@ -114,32 +106,31 @@ impl Application {
     }
 
     /// Serves until `stop` is done; then takes no more (503), brings to disk what was taken, and
-    /// ends within 10 s.
+    /// ends within 10 s. It ends with an error if a part ends by itself: a collector that serves
+    /// pages and audits nothing is worse than one that is started again.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let server_stop = self.server.stop_handle();
-        let mut server = tokio::spawn(self.server.run());
-        let (stop_alerts, stopped) = oneshot::channel::<()>();
-        let alerts = tokio::spawn(self.alerts.run_until(async { drop(stopped.await) }));
-        tokio::select! {
-            () = stop => {}
-            ended = &mut server => {
-                ended??;
-                anyhow::bail!("the server ended by itself");
-            }
-        }
+        let Self { server, ingest, mut judge, alerts, shared, .. } = self;
+        let server_stop = server.stop_handle();
+        let mut server = tokio::spawn(server.run());
+        let ended = tokio::select! {
+            () = stop => Ok(()),
+            ended = &mut server => Err(anyhow::anyhow!("the server ended: {ended:?}")),
+            () = judge.ended() => Err(anyhow::anyhow!("the judge ended; its log says why")),
+        };
         let told = Instant::now();
         tracing::info!("stopping: no more outcomes are taken");
-        self.vitals.set_closing();
-        within(told + JUDGE_UNTIL, "outcomes", self.ingest.shutdown()).await;
+        shared.vitals.set_closing();
+        within(told + JUDGE_UNTIL, "outcomes", ingest.shutdown()).await;
+        within(told + JUDGE_UNTIL, "the judge", judge.catch_up(&shared.vitals)).await;
+        within(told + REQUESTS_UNTIL, "the judge's step", judge.stop()).await;
+        within(told + REQUESTS_UNTIL, "alerts", alerts.stop()).await;
         within(told + REQUESTS_UNTIL, "requests", server_stop.stop()).await;
         server.abort();
-        drop(stop_alerts);
-        within(told + DATABASE_UNTIL, "alerts", alerts).await;
-        if let Some(closed) = within(told + DATABASE_UNTIL, "reads", self.store.close()).await {
+        if let Some(closed) = within(told + DATABASE_UNTIL, "reads", shared.store.close()).await {
             closed?;
         }
         tracing::info!("stopped");
-        Ok(())
+        ended
     }
 }
 

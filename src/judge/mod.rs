@@ -147,7 +147,7 @@ impl Judge {
     }
 }
 
-/// Judges until told to stop: a step whenever the writer has appended something.
+/// Judges until `stop` is true or gone: a step whenever the writer has appended something.
 pub async fn run(mut judge: Judge, mut stop: watch::Receiver<bool>) {
     let mut appended = judge.parts.vitals.appended();
     loop {
@@ -160,7 +160,7 @@ pub async fn run(mut judge: Judge, mut stop: watch::Receiver<bool>) {
                 Some(RETRY_AFTER)
             }
         };
-        if *stop.borrow() {
+        if *stop.borrow() || stop.has_changed().is_err() {
             return;
         }
         match pause {

@@ -59,8 +59,8 @@ const ALERTS: &str = "SELECT rule, service, env, state, severity, started_us, en
      started_us DESC, rule, service, env LIMIT $3";
 
 impl Store {
-    /// Alerts, worst and then newest first, of one state and service if they are given. There is one row for
-    /// each rule, service and env, so the table stays small.
+    /// Alerts, worst and then newest first, of one state and service if they are given. There is
+    /// one row for each rule, service and env, so the table stays small.
     pub async fn alert_rows(
         &self,
         state: Option<&str>,

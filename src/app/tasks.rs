@@ -1,0 +1,137 @@
+//! The parts that run by themselves, and how each is told to end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::StartError;
+use crate::alert::{Alerts, CourierError};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::ingest::{self, Ingest};
+use crate::judge::{self, Judge};
+use crate::metrics::{Metrics, MetricsError};
+use crate::store::Store;
+use crate::vitals::Vitals;
+use crate::web::AppState;
+
+/// Between two looks at whether the judge has caught up.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What most parts work with.
+pub(super) struct Shared {
+    pub(super) store: Arc<Store>,
+    pub(super) vitals: Arc<Vitals>,
+    metrics: Arc<Metrics>,
+    clock: Clock,
+}
+
+impl Shared {
+    pub(super) async fn new(store: Store, clock: Clock) -> Result<Self, MetricsError> {
+        let (store, vitals) = (Arc::new(store), Arc::new(Vitals::default()));
+        let metrics = Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await?;
+        Ok(Self { store, vitals, metrics: Arc::new(metrics), clock })
+    }
+
+    pub(super) fn writer(&self, config: &Config) -> ingest::Parts {
+        ingest::Parts {
+            store: Arc::clone(&self.store),
+            vitals: Arc::clone(&self.vitals),
+            metrics: Arc::clone(&self.metrics),
+            clock: self.clock.clone(),
+            gap_grace_us: config.audit.gap_grace_us,
+        }
+    }
+
+    pub(super) fn judge(&self, config: &Config) -> judge::Parts {
+        judge::Parts {
+            store: Arc::clone(&self.store),
+            vitals: Arc::clone(&self.vitals),
+            metrics: Arc::clone(&self.metrics),
+            clock: self.clock.clone(),
+            settings: config.audit.clone(),
+        }
+    }
+
+    pub(super) fn alerts(&self, config: &Config) -> Result<Alerts, CourierError> {
+        let (store, metrics) = (Arc::clone(&self.store), Arc::clone(&self.metrics));
+        Alerts::new(store, metrics, Arc::clone(&self.vitals), self.clock.clone(), config)
+    }
+
+    pub(super) fn web(&self, ingest: Ingest, config: Arc<Config>) -> AppState {
+        AppState {
+            store: Arc::clone(&self.store),
+            ingest,
+            metrics: Arc::clone(&self.metrics),
+            vitals: Arc::clone(&self.vitals),
+            clock: self.clock.clone(),
+            config,
+        }
+    }
+}
+
+/// The judge, on a thread of its own: its work is computing, and requests must not wait for it.
+pub(super) struct JudgeThread {
+    stop: watch::Sender<bool>,
+    /// Nothing is sent: it is the end of the sender that tells.
+    ended: watch::Receiver<()>,
+}
+
+impl JudgeThread {
+    pub(super) async fn start(parts: judge::Parts) -> Result<Self, StartError> {
+        let judge = Judge::open(parts).await.map_err(StartError::Judge)?;
+        let (stop, stopped) = watch::channel(false);
+        let (end, ended) = watch::channel(());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let run = move || {
+            runtime.block_on(judge::run(judge, stopped));
+            // Also gone if the line above panics.
+            drop(end);
+        };
+        std::thread::Builder::new().name("judge".into()).spawn(run).map_err(StartError::Thread)?;
+        Ok(Self { stop, ended })
+    }
+
+    /// Done when the thread has ended, however it did.
+    pub(super) async fn ended(&mut self) {
+        while self.ended.changed().await.is_ok() {}
+    }
+
+    /// Done when all that is on disk is judged, or the thread has ended.
+    pub(super) async fn catch_up(&self, vitals: &Vitals) {
+        while vitals.judged_n() < *vitals.appended().borrow() && self.ended.has_changed().is_ok() {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Ends it after the step it is at.
+    pub(super) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        self.ended().await;
+    }
+}
+
+/// The alerts, evaluated and delivered.
+pub(super) struct AlertTask {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl AlertTask {
+    pub(super) fn start(alerts: Alerts) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async { drop::<Result<(), _>>(stopped.await) };
+        Self { stop, task: tokio::spawn(alerts.run_until(stopped)) }
+    }
+
+    pub(super) async fn stop(self) {
+        drop(self.stop);
+        if let Err(why) = self.task.await {
+            tracing::error!(%why, "the alerts had ended before");
+        }
+    }
+}
