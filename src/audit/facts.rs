@@ -131,6 +131,20 @@ impl SignatureFacts {
         }
     }
 
+    /// Accepted once, its effect not in doubt, and nothing else: no rule has anything to say.
+    pub(super) fn is_plain(&self) -> bool {
+        self.accepted.len() <= 1
+            && self.accepted.iter().all(|accepted| accepted.effect != Some(Effect::Unknown))
+            && self.rows.is_empty()
+            && self.unknowns.is_none()
+            && (self.blocks.is_none() || !self.accepted.is_empty() || !self.evicted.is_empty())
+    }
+
+    /// Whether some window was shown not to hold it when it was blocked.
+    pub(super) fn is_proven(&self) -> bool {
+        self.blocks.as_ref().is_some_and(|blocks| blocks.proven.is_some())
+    }
+
     pub(super) fn accept(&mut self, event: &Event, at: Moment) {
         if self.accepted.len() >= ACCEPTANCES_MAX {
             self.more_accepted = self.more_accepted.saturating_add(1);

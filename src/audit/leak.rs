@@ -26,11 +26,11 @@ pub(super) struct Leak {
 }
 
 /// Judges one key. `refs` are the refs of its acceptances.
-pub(super) fn judge(
+pub(super) fn judge<'a>(
     sources: &Sources,
     facts: &SignatureFacts,
     game: Option<i64>,
-    refs: &dyn Fn(&Id) -> Option<RefFacts>,
+    refs: &dyn Fn(&Id) -> Option<&'a RefFacts>,
 ) -> Leak {
     if facts.accepted.len() < 2 {
         return Leak { verdict: None, order_missing: false };
@@ -59,11 +59,11 @@ struct Surplus<'a> {
     too_many: Vec<&'a Acceptance>,
 }
 
-fn surplus<'a>(
+fn surplus<'a, 'r>(
     sources: &Sources,
     facts: &'a SignatureFacts,
     game: Option<i64>,
-    refs: &dyn Fn(&Id) -> Option<RefFacts>,
+    refs: &dyn Fn(&Id) -> Option<&'r RefFacts>,
     placing: Placing,
 ) -> Surplus<'a> {
     let mut by_ref: BTreeMap<Option<&Id>, Vec<&Acceptance>> = BTreeMap::new();
@@ -73,7 +73,7 @@ fn surplus<'a>(
     let unnamed = by_ref.remove(&None).unwrap_or_default();
     let (mut standing, mut too_many) = (Vec::new(), Vec::new());
     for (reference, accepted) in by_ref {
-        let undone = reference.and_then(refs).map(|known| reversals(&known, facts, game));
+        let undone = reference.and_then(refs).map(|known| reversals(known, facts, game));
         let group = one_ref(sources, &accepted, &undone.unwrap_or_default(), placing);
         let may_stand = usize::from(!group.voided);
         too_many.extend(group.standing.iter().skip(may_stand).copied());

@@ -117,9 +117,8 @@ impl Ledger {
         let blind = |source: &&Source| {
             let skew_us = if source.id == own { 0 } else { SKEW_US };
             source.blind().into_iter().any(|blind| {
-                // What is at its edges was heard.
-                blind.from_us.saturating_sub(skew_us) < to_us
-                    && from_us < blind.to_us.saturating_add(skew_us)
+                blind.from_us.saturating_sub(skew_us) <= to_us
+                    && from_us <= blind.to_us.saturating_add(skew_us)
             })
         };
         self.sources.iter().filter_map(|id| sources.get(*id)).find(blind).map(|source| source.id)

@@ -56,3 +56,6 @@ pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, Service, player_key};
 pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Table};
 pub use waits::{Wait, Waiting, Waits};
+
+#[cfg(test)]
+mod tests;

@@ -234,7 +234,10 @@ impl Run {
         let mut next = 1;
         for (i, stretch) in self.stretches.iter().enumerate() {
             if stretch.first > next {
-                blind.push(Blind { from_us: self.before_us(i), to_us: stretch.first_us });
+                // Within a run a hole may have the very times of its neighbours; what was before
+                // the first that was heard was earlier.
+                let to_us = stretch.first_us.saturating_sub(i64::from(i == 0));
+                blind.push(Blind { from_us: self.before_us(i), to_us });
             }
             next = stretch.last.saturating_add(1);
         }

@@ -1,7 +1,8 @@
 //! Brings findings in line with the facts: of one settlement, one player, one source.
 
-use super::block::{self, Judged};
+use super::block;
 use super::eviction::{self, Counted, Eviction, Standing};
+use super::facts::SignatureFacts;
 use super::finding::{Kind, Subject};
 use super::group::{Group, Occurrence};
 use super::leak;
@@ -29,15 +30,35 @@ impl Audit {
 
     /// Judges one settlement by all rules that are about one.
     pub(super) fn settle_key(&mut self, key: SignatureKey) {
-        let Some(player) = self.facts.players.get(key.0).cloned() else { return };
-        let Some(mut facts) = self.facts.signatures.get(key).cloned() else { return };
-        let Some(context) = self.context(&player.ledger) else { return };
-        block::prove(context, &player, key.1, &mut facts);
-        let blocked = block::judge(context, &facts);
-        let unclear = unclear::judge(context, &facts);
-        let refs = |reference: &Id| self.facts.refs.get((key.0, self.ref_hash(reference))).cloned();
+        let Some(mut facts) = self.facts.signatures.lend(key) else { return };
+        let wait = Wait::key(key);
+        if facts.is_plain() {
+            self.waits.clear(&wait);
+            return self.facts.signatures.give_back(key, facts, false);
+        }
+        let was = (facts.rows.clone(), facts.is_proven());
+        if let Some(waiting) = self.judge_key(key, &mut facts) {
+            self.waits.set(waiting);
+        }
+        let changed = was != (facts.rows.clone(), facts.is_proven());
+        self.facts.signatures.give_back(key, facts, changed);
+    }
+
+    fn judge_key(&mut self, key: SignatureKey, facts: &mut SignatureFacts) -> Option<Waiting> {
+        let player = self.facts.players.get(key.0)?;
+        let context = self.context(&player.ledger)?;
+        block::prove(context, player, key.1, facts);
+        let blocked = block::judge(context, facts);
+        let unclear = unclear::judge(context, facts);
+        let refs = |reference: &Id| self.facts.refs.get((key.0, self.ref_hash(reference)));
         let game = facts.signature.game().map(|game| game.hash(&self.hash));
-        let leak = leak::judge(&self.sources, &facts, game, &refs);
+        let leak = leak::judge(&self.sources, facts, game, &refs);
+        let waiting = Waiting {
+            wait: Wait::key(key),
+            ledger: Some(player.ledger.clone()),
+            due_us: blocked.due_us.into_iter().chain(unclear.due_us).min(),
+            hole: blocked.hole,
+        };
         let subject = Subject::AuditKey {
             ledger: player.ledger.clone(),
             player: player.player.clone(),
@@ -46,40 +67,30 @@ impl Audit {
         if leak.order_missing {
             self.skip(Kind::DuplicateLeak.as_str());
         }
-        let now_us = self.received_us;
-        let rows = &mut facts.rows;
-        self.book.settle(rows, &subject, Kind::DuplicateLeak, leak.verdict, "made_good", now_us);
-        let other = match blocked.kind {
-            Kind::FalseBlock => Kind::UnverifiableBlock,
-            _ => Kind::FalseBlock,
+        // A block is either false or unverifiable; judged again, one row follows the other.
+        let (other, because) = match (blocked.kind, &blocked.verdict) {
+            (_, None) => (Kind::UnverifiableBlock, "accepted"),
+            (Kind::FalseBlock, _) => (Kind::UnverifiableBlock, "judged_again"),
+            _ => (Kind::FalseBlock, "judged_again"),
         };
-        let because = if blocked.verdict.is_some() { "judged_again" } else { "accepted" };
-        self.book.settle(rows, &subject, other, None, because, now_us);
-        let waits = [&blocked, &unclear];
-        let waiting = waiting(key, &player, &waits);
-        let Judged { kind, verdict, .. } = blocked;
-        self.book.settle(rows, &subject, kind, verdict, "accepted", now_us);
-        let Judged { kind, verdict, .. } = unclear;
-        self.book.settle(rows, &subject, kind, verdict, "accepted", now_us);
-        self.waits.set(waiting);
-        if self.facts.signatures.get(key) != Some(&facts) {
-            if let Some(stored) = self.facts.signatures.get_mut(key) {
-                *stored = facts;
-            }
-        }
+        let (book, rows, now_us) = (&mut self.book, &mut facts.rows, self.received_us);
+        book.settle(rows, &subject, Kind::DuplicateLeak, leak.verdict, "made_good", now_us);
+        book.settle(rows, &subject, other, None, because, now_us);
+        book.settle(rows, &subject, blocked.kind, blocked.verdict, "accepted", now_us);
+        book.settle(rows, &subject, unclear.kind, unclear.verdict, "accepted", now_us);
+        Some(waiting)
     }
 
     /// Judges the evictions of one player.
     pub(super) fn settle_player(&mut self, key: PlayerKey) {
-        let Some(player) = self.facts.players.get(key) else { return };
-        if player.evictions.is_empty() {
-            return;
+        if self.facts.players.get(key).is_none_or(|player| player.evictions.is_empty()) {
+            return self.waits.clear(&Wait::Player(key));
         }
-        let mut player = player.clone();
+        let Some(mut player) = self.facts.players.lend(key) else { return };
         let mut due_us: Option<i64> = None;
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
-            let Some(context) = self.context(&player.ledger) else { return };
+            let Some(context) = self.context(&player.ledger) else { continue };
             let grace_us = eviction.at.at_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
             let standing = eviction::judge(context, &player, &eviction);
@@ -104,9 +115,7 @@ impl Audit {
             due_us,
             hole: false,
         });
-        if let Some(stored) = self.facts.players.get_mut(key) {
-            *stored = player;
-        }
+        self.facts.players.give_back(key, player, true);
     }
 
     /// Counts an eviction in the row of its cause, or takes it out.
@@ -284,14 +293,5 @@ impl Audit {
         let wait = Wait::Group(kind, subject.clone());
         self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
         self.groups_changed.insert(key);
-    }
-}
-
-fn waiting(key: SignatureKey, player: &PlayerFacts, judged: &[&Judged]) -> Waiting {
-    Waiting {
-        wait: Wait::key(key),
-        ledger: Some(player.ledger.clone()),
-        due_us: judged.iter().filter_map(|judged| judged.due_us).min(),
-        hole: judged.iter().any(|judged| judged.hole),
     }
 }

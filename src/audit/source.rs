@@ -25,7 +25,8 @@ const LOST_ASSUMED_US: i64 = 24 * 3_600_000_000;
 /// Runs remembered of a source: one restart an hour for ten days. Older ones count as heard.
 const RUNS_MAX: usize = 256;
 
-/// A stretch of time in which something may have happened unheard, by the source's clock.
+/// A stretch of time in which something may have happened unheard, by the source's clock, edges
+/// included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blind {
     /// From here.
@@ -123,7 +124,9 @@ impl Source {
             }
             let lost_us = run.last_word_us.saturating_add(TAIL_US);
             let to_us = next.map_or(lost_us, |next| next.first_word_us.min(lost_us));
-            all.push(Blind { from_us: run.last_word_us, to_us });
+            // The last word itself was heard.
+            let from_us = run.last_word_us.saturating_add(1);
+            all.extend((from_us <= to_us).then_some(Blind { from_us, to_us }));
         }
         all
     }

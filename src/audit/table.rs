@@ -51,6 +51,19 @@ impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
         Some(value)
     }
 
+    /// Takes a value out, to be given back.
+    pub(super) fn lend(&mut self, key: K) -> Option<V> {
+        self.loaded.get_mut(&key).and_then(Option::take)
+    }
+
+    /// Puts a lent value back.
+    pub(super) fn give_back(&mut self, key: K, value: V, changed: bool) {
+        if changed {
+            self.changed.insert(key);
+        }
+        self.loaded.insert(key, Some(value));
+    }
+
     /// Those that changed since the last call, in the order of their keys.
     pub fn take_changed(&mut self) -> Vec<(K, &V)> {
         let changed = std::mem::take(&mut self.changed);

@@ -1,0 +1,102 @@
+use super::*;
+
+fn accepted(at: f64, seq: u64) -> Told {
+    told(at, &format!("a 1#{seq}"), "p", "r/1/10F", "processed")
+}
+
+#[test]
+fn what_happens_after_a_person_closed_it_counts_from_there() {
+    let mut world = World::new();
+    (1..=3).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+    world.close(Kind::DuplicateLeak);
+    world.assert_quiet();
+    let closed = world.all(Kind::DuplicateLeak)[0];
+    assert_eq!(closed.closed_because.as_deref(), Some("known: paid back"));
+    assert_eq!((closed.count, closed.amounts.overpaid), (2, 20));
+    world.hear(accepted(9.0, 4));
+    let again = world.only(Kind::DuplicateLeak);
+    assert_eq!((again.ordinal, again.count, again.amounts.overpaid), (2, 1, 10));
+    let sum: i128 = world.all(Kind::DuplicateLeak).iter().map(|row| row.amounts.overpaid).sum();
+    assert_eq!(sum, 30);
+}
+
+#[test]
+fn a_person_can_close_a_row_about_a_source() {
+    let mut world = World::new();
+    world.refuse("a", "1", 2);
+    world.close(Kind::RejectedEvidence);
+    world.assert_quiet();
+    world.refuse("a", "1", 3);
+    assert_eq!(world.only(Kind::RejectedEvidence).ordinal, 2);
+}
+
+#[test]
+fn sums_are_those_of_the_open_rows() {
+    let mut world = World::new();
+    (1..=3).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+    world.hear(told(9.0, "a 1#4", "q", "r/1/-7F", "processed"));
+    world.hear(told(10.0, "a 1#5", "q", "r/1/-7F", "processed"));
+    let sums = |world: &World| {
+        let all = world.audit.book.sums().iter();
+        let leaks = all.filter(|(key, _)| key.0 == Kind::DuplicateLeak).map(|(_, sums)| *sums);
+        leaks.last().unwrap()
+    };
+    let two = sums(&world);
+    assert_eq!((two.confirmed_ever, two.open_confirmed), (2, 2));
+    assert_eq!((two.amounts.overpaid, two.amounts.overcharged), (20, 7));
+    let of_q = world.open(Kind::DuplicateLeak).into_iter().find(|row| row.amounts.overcharged > 0);
+    let of_q = of_q.unwrap().clone();
+    world.audit.load_finding(of_q.clone());
+    let closed = Closed { finding: of_q.id, reason: "known".into(), note: String::new() };
+    world.fold(Body::Closed(closed));
+    let one = sums(&world);
+    assert_eq!((one.confirmed_ever, one.open_confirmed), (2, 1));
+    assert_eq!((one.amounts.overpaid, one.amounts.overcharged), (20, 0));
+}
+
+#[test]
+fn beyond_a_thousand_rows_a_minute_one_row_tells_the_rest() {
+    let mut world = World::new();
+    for i in 0..1_500_u64 {
+        let player = format!("p{i}");
+        for (seq, at) in [(2 * i + 1, 0.0), (2 * i + 2, 5.0)] {
+            world.hear(told(at, &format!("a 1#{seq}"), &player, "r/1/10F", "processed"));
+        }
+    }
+    let open = world.open(Kind::DuplicateLeak);
+    assert_eq!(open.len(), 1_001);
+    let more = open.iter().find(|row| row.cause == "more").unwrap();
+    assert_eq!((more.count, more.amounts.overpaid), (500, 5_000));
+    let sum: i128 = open.iter().map(|row| row.amounts.overpaid).sum();
+    assert_eq!(sum, 15_000);
+}
+
+#[test]
+fn the_row_more_gives_back_what_is_made_good() {
+    let mut world = World::new();
+    for i in 0..1_001_u64 {
+        let player = format!("p{i}");
+        for (seq, at) in [(2 * i + 1, 0.0), (2 * i + 2, 5.0)] {
+            let who = format!("a 1#{seq}");
+            world.hear(told(at, &who, &player, "r/1/10F", "processed").with("ref", "s"));
+        }
+    }
+    let void = told(9.0, "a 1#9000", "p1000", "r/1/-10F", "processed").with("reversal_of", "s");
+    world.hear(void);
+    let open = world.open(Kind::DuplicateLeak);
+    assert_eq!((open.len(), open.iter().filter(|row| row.cause == "more").count()), (1_000, 0));
+}
+
+#[test]
+fn ids_are_the_same_after_a_rebuild_and_differ_by_row() {
+    let run = || {
+        let mut world = World::new();
+        (1..=2).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+        world.close(Kind::DuplicateLeak);
+        world.hear(accepted(9.0, 3));
+        world.all(Kind::DuplicateLeak).iter().map(|row| row.id.clone()).collect::<Vec<_>>()
+    };
+    let ids = run();
+    assert_eq!(ids, run());
+    assert_ne!(ids[0], ids[1]);
+}
