@@ -111,7 +111,8 @@ fn sources(folder: &str) -> Vec<Source> {
     let mut all: Vec<Source> = read.collect();
     let tests: Vec<String> = all.iter().flat_map(files_of_tests).collect();
     for source in &mut all {
-        if tests.contains(&source.path) {
+        let of = |stem: &String| source.path.strip_prefix(stem.as_str());
+        if tests.iter().filter_map(of).any(|rest| rest == ".rs" || rest.starts_with('/')) {
             source.code.clear();
         }
     }
@@ -126,13 +127,13 @@ fn without_tests(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// The files that a source takes in for tests alone.
+/// The modules that a source takes in for tests alone: paths without `.rs`.
 fn files_of_tests(source: &Source) -> Vec<String> {
     let folder = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
     let modules = source.text.split("#[cfg(test)]\n").skip(1).filter_map(|after| {
         let line = after.lines().next()?;
         let (_, module) = line.strip_suffix(';')?.split_once("mod ")?;
-        Some(format!("{folder}/{module}.rs"))
+        Some(format!("{folder}/{module}"))
     });
     modules.collect()
 }

@@ -1,3 +1,6 @@
+//! `false_block`, `unverifiable_block`, `indeterminate_outcome`: what can be known of what was not
+//! booked.
+
 use super::*;
 use crate::audit::{Coverage, Severity};
 

@@ -1,3 +1,5 @@
+//! `live_eviction`: which evictions leave a settlement without protection.
+
 use super::*;
 use crate::audit::Severity;
 

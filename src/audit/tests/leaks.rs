@@ -1,3 +1,5 @@
+//! `duplicate_leak`: what stands too often, and why.
+
 use super::*;
 use crate::audit::{OrderKnown, Severity};
 

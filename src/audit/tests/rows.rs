@@ -1,3 +1,5 @@
+//! Rows: how they close, follow one another, and add up.
+
 use super::*;
 
 fn accepted(at: f64, seq: u64) -> Told {

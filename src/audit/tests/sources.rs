@@ -1,3 +1,5 @@
+//! Gaps, conflicts, refusals; and when a source counts as blind.
+
 use super::*;
 use crate::audit::Severity;
 
