@@ -75,6 +75,10 @@ pub const AUDIT_SETTING_US_MAX: i64 = 90 * DAY_US;
 /// Games that are remembered of a player (design.md): more can't be live.
 pub const LIVE_GAMES_MAX: u32 = 3;
 
+/// The longest latency that is counted as it is: an hour. A sender's mistake must not fill the
+/// 63 bits in which sums are kept; like this they hold two billion mistakes.
+pub const LATENCY_US_MAX: u64 = 3_600_000_000;
+
 /// A second in microseconds.
 pub const SECOND_US: i64 = 1_000_000;
 /// A minute in microseconds.

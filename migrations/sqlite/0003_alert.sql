@@ -34,6 +34,8 @@ CREATE TABLE notifications (
 ) WITHOUT ROWID;
 
 CREATE INDEX notifications_waiting ON notifications (next_attempt_us) WHERE state = 'waiting';
+CREATE INDEX notifications_of_alert ON notifications (rule, service, env, created_us)
+    WHERE state = 'waiting';
 CREATE INDEX notifications_by_time ON notifications (created_us);
 
 -- How far the engine has read the changes of the findings.

@@ -1,7 +1,7 @@
 //! Latencies, counted by `limits::LATENCY_BUCKETS_US`: sums of them are exact, whatever was
 //! grouped how.
 
-use crate::limits::LATENCY_BUCKETS_US;
+use crate::limits::{LATENCY_BUCKETS_US, LATENCY_US_MAX};
 
 /// The bounded buckets and the one without an upper bound.
 pub const BUCKETS: usize = LATENCY_BUCKETS_US.len() + 1;
@@ -33,8 +33,9 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Adds one latency, in microseconds.
+    /// Adds one latency, in microseconds. Beyond [`LATENCY_US_MAX`] it counts as that.
     pub fn observe(&mut self, us: u64) {
+        let us = us.min(LATENCY_US_MAX);
         let place = LATENCY_BUCKETS_US.partition_point(|upper| *upper < us);
         if let Some(count) = self.counts.get_mut(place) {
             *count += 1;
@@ -67,6 +68,6 @@ mod tests {
         assert_eq!(buckets.counts()[1], 1);
         assert_eq!(buckets.counts()[BUCKETS - 2], 1);
         assert_eq!(buckets.counts()[BUCKETS - 1], 2);
-        assert_eq!(buckets.sum_us(), u64::MAX);
+        assert_eq!(buckets.sum_us(), 21 + 10_000_001 + LATENCY_US_MAX);
     }
 }

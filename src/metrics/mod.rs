@@ -80,7 +80,8 @@ impl Metrics {
         let mut state = State::default();
         for total in store.read_totals().await? {
             state.readmit(&total.name, &total.labels);
-            *state.entry(&total.name, total.labels) += total.value;
+            let stands = state.entry(&total.name, total.labels);
+            *stands = stands.saturating_add(total.value);
         }
         for (service, env) in store.read_services().await? {
             state.labels.service(&service);
@@ -182,7 +183,8 @@ impl State {
 
     fn apply(&mut self, counted: &Counted) {
         for total in &counted.totals {
-            *self.entry(&total.name, total.labels.clone()) += total.value;
+            let stands = self.entry(&total.name, total.labels.clone());
+            *stands = stands.saturating_add(total.value);
         }
     }
 

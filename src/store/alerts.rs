@@ -440,13 +440,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn recent_findings_are_found_by_their_index() {
+    async fn nothing_is_read_from_end_to_end() {
         let Fixture { store, _folder } = fixtures::store().await;
-        for statement in [RECENT, NEWEST] {
+        for (statement, index) in [
+            (RECENT, "findings_by_gain"),
+            (NEWEST, "findings_by_gain"),
+            (CHANGED, "findings_by_change"),
+            (DUE, "notifications_of_alert (rule=? AND service=? AND env=?"),
+            (WAITING, "notifications_of_alert"),
+        ] {
             let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let rows: Vec<(i64, i64, i64, String)> =
                 sqlx::query_as(plan).fetch_all(store.readers()).await.unwrap();
-            assert!(rows.iter().any(|row| row.3.contains("findings_by_gain")), "{rows:?}");
+            assert!(rows.iter().any(|row| row.3.contains(index)), "{index}: {rows:?}");
         }
     }
 

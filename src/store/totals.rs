@@ -20,10 +20,13 @@ pub struct Total {
     pub value: i64,
 }
 
-/// One statement for any number of totals: a round trip costs more than the row.
+/// One statement for any number of totals: a round trip costs more than the row. At the end of
+/// 63 bits a total stays there: SQLite would go on with a float, which no counter can be read from.
 const ADD: &str = "INSERT INTO totals (collector, name, labels, value) \
      SELECT $1, t.value ->> 0, t.value ->> 1, t.value ->> 2 FROM json_each($2) AS t WHERE true \
-     ON CONFLICT (collector, name, labels) DO UPDATE SET value = value + excluded.value";
+     ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
+     CASE WHEN value > 9223372036854775807 - excluded.value THEN 9223372036854775807 \
+     ELSE value + excluded.value END";
 
 /// Adds to totals, inside the caller's transaction.
 pub async fn add(
@@ -94,5 +97,15 @@ mod tests {
         read.sort_by(|a, b| a.name.cmp(&b.name));
         let skipped = total("skipped", &["c"], i64::from(u32::MAX) * 9);
         assert_eq!(read, [strange, total("plain", &[], 41), skipped]);
+    }
+
+    #[tokio::test]
+    async fn a_total_goes_down_and_stays_a_number_at_its_end() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        for delta in [5, -2, i64::MAX - 3, 9, 1] {
+            let mut writer = store.writer().await;
+            add(&mut writer, SHARED, &[total("t", &[], delta)]).await.unwrap();
+        }
+        assert_eq!(store.read_totals().await.unwrap(), [total("t", &[], i64::MAX)]);
     }
 }

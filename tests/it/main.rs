@@ -5,6 +5,7 @@
 mod app;
 mod cases;
 mod cli;
+mod metrics;
 mod readme;
 mod support;
 mod tidy;
