@@ -109,13 +109,15 @@ impl Application {
     /// ends within 10 s. It ends with an error if a part ends by itself: a collector that serves
     /// pages and audits nothing is worse than one that is started again.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let Self { server, ingest, mut judge, alerts, shared, .. } = self;
+        let Self { server, ingest, mut judge, mut alerts, shared, .. } = self;
         let server_stop = server.stop_handle();
         let mut server = tokio::spawn(server.run());
         let ended = tokio::select! {
             () = stop => Ok(()),
             ended = &mut server => Err(anyhow::anyhow!("the server ended: {ended:?}")),
-            () = judge.ended() => Err(anyhow::anyhow!("the judge ended; its log says why")),
+            () = ingest.ended() => Err(anyhow::anyhow!("the writer ended; the log says why")),
+            () = judge.ended() => Err(anyhow::anyhow!("the judge ended; the log says why")),
+            () = alerts.ended() => Err(anyhow::anyhow!("the alerts ended; the log says why")),
         };
         let told = Instant::now();
         tracing::info!("stopping: no more outcomes are taken");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -117,21 +117,30 @@ impl JudgeThread {
 
 /// The alerts, evaluated and delivered.
 pub(super) struct AlertTask {
-    stop: oneshot::Sender<()>,
+    stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl AlertTask {
     pub(super) fn start(alerts: Alerts) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let stopped = async { drop::<Result<(), _>>(stopped.await) };
+        let (stop, mut stopped) = watch::channel(false);
+        let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
         Self { stop, task: tokio::spawn(alerts.run_until(stopped)) }
     }
 
-    pub(super) async fn stop(self) {
-        drop(self.stop);
-        if let Err(why) = self.task.await {
-            tracing::error!(%why, "the alerts had ended before");
+    /// Done when the task has ended, however it did.
+    pub(super) async fn ended(&mut self) {
+        // Asked again after its end, the handle would panic.
+        if self.task.is_finished() {
+            return;
         }
+        if let Err(why) = (&mut self.task).await {
+            tracing::error!(%why, "the alerts ended");
+        }
+    }
+
+    pub(super) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        self.ended().await;
     }
 }

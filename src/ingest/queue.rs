@@ -110,6 +110,11 @@ impl Ingest {
         answered.await.unwrap_or(Err(Busy::Closing))
     }
 
+    /// Done when the writer has ended, however it did.
+    pub async fn ended(&self) {
+        self.jobs.closed().await;
+    }
+
     /// Takes no more, writes what is queued, and comes back when the writer has ended.
     pub async fn shutdown(&self) {
         self.vitals.set_closing();
