@@ -1,5 +1,7 @@
 //! Start and stop of the whole collector.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -107,4 +109,19 @@ async fn a_signal_while_nothing_happens_ends_it_at_once() {
     let mut process = process.restart().await;
     assert_eq!(process.push(&event(1)).await.json()["repeated"], 1);
     process.kill();
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_in_mid_body_does_not_hold_the_end_up() {
+    let mut process = TestProcess::start().await;
+    let address = process.base().trim_start_matches("http://").to_owned();
+    let mut hanging = TcpStream::connect(&address).unwrap();
+    let head = "POST /api/v1/outcomes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                content-length: 100\r\n\r\n[";
+    hanging.write_all(head.as_bytes()).unwrap();
+    assert_eq!(process.push(&event(1)).await.status, 200);
+    let told = Instant::now();
+    process.terminate();
+    assert!(process.wait().await.success());
+    assert!(told.elapsed() < Duration::from_secs(10), "it took {:?}", told.elapsed());
 }

@@ -1,6 +1,7 @@
 //! The command line, as its user meets it.
 
-use std::process::Output;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Output, Stdio};
 
 use crate::support::{TestProcess, program};
 
@@ -107,5 +108,26 @@ fn a_database_that_cannot_be_is_told() {
         assert_eq!(refused.status.code(), Some(1));
         let told = text(&refused.stderr);
         assert!(told.contains("can't use the database") && told.contains("file"), "{told}");
+    }
+}
+
+#[test]
+fn without_configuration_it_serves_from_a_folder_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = program()
+        .current_dir(folder.path())
+        // The port of the default may be taken where the tests run.
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut banner = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut banner).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(folder.path().join("data/dedupwatch.db").exists());
+    let version = env!("CARGO_PKG_VERSION");
+    for part in [version, "http://127.0.0.1:", "sqlite://data/dedupwatch.db"] {
+        assert!(banner.contains(part), "{banner}");
     }
 }
