@@ -4,6 +4,7 @@
 
 mod app;
 mod cases;
+mod cases_stored;
 mod cli;
 mod metrics;
 mod readme;
