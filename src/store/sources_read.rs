@@ -4,6 +4,7 @@ use sqlx::{Row, sqlite::SqliteRow};
 
 use super::{Store, StoreError};
 use crate::limits;
+use crate::outcome::{Id, SourceName};
 
 /// One guard instance with its newest run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,17 @@ pub struct SourceRow {
     pub last_heartbeat_us: Option<i64>,
     /// Its newest run; `None` for senders that don't count.
     pub boot: Option<BootRow>,
+}
+
+impl SourceRow {
+    /// Its whole name; `None` if a part is no id.
+    pub fn name(&self) -> Option<SourceName> {
+        Some(SourceName {
+            service: Id::parse(&self.service).ok()?,
+            env: Id::parse(&self.env).ok()?,
+            source: Id::parse(&self.source).ok()?,
+        })
+    }
 }
 
 /// One run of a source.

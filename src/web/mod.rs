@@ -5,6 +5,7 @@
 //! answer and render it.
 
 pub mod api;
+mod coverage;
 pub mod error;
 mod format;
 mod headers;

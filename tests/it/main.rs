@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(unreachable_pub, reason = "a test binary has nobody to reach it")]
 
+mod api;
 mod app;
 mod cases;
 mod cases_stored;
 mod cli;
 mod metrics;
+mod pages;
 mod readme;
 mod support;
 mod tidy;

@@ -4,9 +4,11 @@ use actix_web::{HttpRequest, web};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Serialize;
 
+use crate::audit::Blind;
 use crate::outcome::format_us;
 use crate::store::{SourceRow, size_of};
 use crate::web::AppState;
+use crate::web::coverage;
 use crate::web::error::{ApiError, ErrorBody};
 use crate::web::query::Params;
 
@@ -29,6 +31,17 @@ pub struct SourceView {
     last_heartbeat_at: Option<String>,
     /// Its newest run; null if its events are not counted.
     boot: Option<BootView>,
+    /// The newest stretches in which something may have happened unheard, newest first.
+    blind: Vec<BlindView>,
+}
+
+/// A stretch of time, by the source's clock.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct BlindView {
+    /// From here.
+    from: String,
+    /// To here.
+    to: String,
 }
 
 /// One run of a source.
@@ -84,6 +97,11 @@ pub(in crate::web) async fn list(
         .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
     let rows = state.store.sources(after, service.as_deref(), limit).await?;
     let next = rows.last().filter(|_| rows.len() >= limit as usize).map(format_key);
+    let blind = coverage::blind(&state.store).await?;
+    let view = |row: SourceRow| {
+        let stretches = row.name().and_then(|name| blind.get(&name)).map_or(&[][..], Vec::as_slice);
+        view(row, stretches)
+    };
     Ok(web::Json(Sources { sources: rows.into_iter().map(view).collect(), next }))
 }
 
@@ -105,8 +123,10 @@ pub(in crate::web) fn parse_key(text: &str) -> Option<[String; 3]> {
 }
 
 /// A source outside.
-pub(super) fn view(row: SourceRow) -> SourceView {
+fn view(row: SourceRow, blind: &[Blind]) -> SourceView {
+    let stretch = |it: &Blind| BlindView { from: format_us(it.from_us), to: format_us(it.to_us) };
     SourceView {
+        blind: blind.iter().map(stretch).collect(),
         service: row.service,
         env: row.env,
         source: row.source,

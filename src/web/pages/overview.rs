@@ -14,6 +14,7 @@ use crate::audit::Kind;
 use crate::outcome::{Amounts, Outcome, format_us};
 use crate::store::AlertRow;
 use crate::web::AppState;
+use crate::web::coverage;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number};
 use crate::web::query::Params;
@@ -109,7 +110,12 @@ async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, Page
     let (first, last) = chart::minutes(now_us);
     let counts = store.outcomes_by_minute(first, last, None).await?;
     let firing = store.alert_rows(Some("firing"), None, ALERTS_SHOWN).await?;
-    let facts = facts(state, &services, has_data(state).await?);
+    let warmup_us = state.config.audit.warmup_us;
+    let facts = Facts {
+        has_data: has_data(state).await?,
+        new_ledgers: coverage::new_ledgers(store, now_us, warmup_us).await?,
+        ..facts(state, &services)
+    };
     Ok(Overview {
         shell: Shell::new("/", now_us),
         verdict: verdict(&facts),
@@ -138,9 +144,8 @@ async fn worst(state: &AppState, now_us: i64) -> Result<Vec<FindingLine>, PageEr
     Ok(lines::lines(&rows, now_us))
 }
 
-fn facts(state: &AppState, services: &Services, has_data: bool) -> Facts {
+fn facts(state: &AppState, services: &Services) -> Facts {
     let mut facts = Facts {
-        has_data,
         wrong_ledgers: amounts(services).values().filter(|sum| is_wrong(sum)).count(),
         audit_lag_us: state.vitals.audit_lag_us(),
         database_away: state.vitals.database_away(),

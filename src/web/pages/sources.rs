@@ -1,12 +1,17 @@
 //! `/sources`: who reports, who is silent, whose numbers are missing, and since when.
 
+use std::collections::BTreeMap;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::{Shell, encode, lines, render};
+use crate::audit::Blind;
+use crate::outcome::SourceName;
 use crate::store::{SourceRow, size_of};
 use crate::web::AppState;
 use crate::web::api::sources::{format_key, parse_key};
+use crate::web::coverage;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number, several};
 use crate::web::query::Params;
@@ -33,6 +38,8 @@ struct SourceLine {
     state_words: &'static str,
     heard: Moment,
     boot: Option<BootLine>,
+    /// Newest first: from and to.
+    blind: Vec<(Moment, Moment)>,
 }
 
 struct BootLine {
@@ -56,16 +63,19 @@ pub(in crate::web) async fn show(
         .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
     let rows = state.store.sources(key, None, PAGE_ROWS).await?;
     let now_us = state.clock.now_us();
+    let blind = coverage::blind(&state.store).await?;
     let next = rows.last().filter(|_| rows.len() >= PAGE_ROWS as usize).map(format_key);
     render(&Sources {
         shell: Shell::new("/sources", now_us),
-        sources: rows.into_iter().map(|row| line(row, now_us)).collect(),
+        sources: rows.into_iter().map(|row| line(row, &blind, now_us)).collect(),
         is_first: after.is_none(),
         more: next.map(|key| format!("/sources?after={}", encode(&key))),
     })
 }
 
-fn line(row: SourceRow, now_us: i64) -> SourceLine {
+fn line(row: SourceRow, blind: &BTreeMap<SourceName, Vec<Blind>>, now_us: i64) -> SourceLine {
+    let stretches = row.name().and_then(|name| blind.get(&name)).into_iter().flatten();
+    let moment = |at_us| Moment::new(at_us, now_us);
     let (state, state_words) = match (row.state.as_str(), row.last_heartbeat_us) {
         ("silent", _) => ("silent", "Silent: blind since it was last heard"),
         ("closed", _) => ("closed", "Said goodbye"),
@@ -73,6 +83,7 @@ fn line(row: SourceRow, now_us: i64) -> SourceLine {
         (_, None) => ("unwatched", "Not watched: sends no heartbeats, so silence proves nothing"),
     };
     SourceLine {
+        blind: stretches.map(|it| (moment(it.from_us), moment(it.to_us))).collect(),
         service: lines::service(&row.service, &row.env),
         source: row.source,
         state,

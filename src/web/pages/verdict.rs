@@ -25,6 +25,8 @@ pub(super) struct Facts {
     pub(super) at_risk: i64,
     /// Watched sources that are silent.
     pub(super) silent: i64,
+    /// Ledgers whose guards may remember what was never heard here.
+    pub(super) new_ledgers: usize,
     /// How far the audit is behind.
     pub(super) audit_lag_us: i64,
     /// Whether the last write found no database.
@@ -117,6 +119,14 @@ fn reasons(facts: &Facts) -> Vec<Reason> {
         "/findings?kind=live_eviction",
     );
     tell(
+        facts.new_ledgers > 0,
+        format!(
+            "{} still warming up: what came before is not known.",
+            several(facts.new_ledgers as i128, "ledger is", "ledgers are")
+        ),
+        "/api/v1/config",
+    );
+    tell(
         facts.suspected > 0,
         format!("{} waiting for proof.", findings(facts.suspected)),
         "/findings?state=suspected",
@@ -146,6 +156,7 @@ mod tests {
             Facts { unclear: 1, ..heard() },
             Facts { evidence: 1, ..heard() },
             Facts { at_risk: 1, ..heard() },
+            Facts { new_ledgers: 1, ..heard() },
             Facts { audit_lag_us: LAG_TOLD_US + 1, ..heard() },
             Facts { database_away: true, ..heard() },
         ] {

@@ -205,6 +205,12 @@ pub(super) fn of_cause(cause: &str) -> String {
         "reaper" => "a clean-up job removed it",
         "memory" => "the guard ran short of memory",
         "ack" => "its consumer acknowledged it",
+        "not_full" => "it fell out although the window had room",
+        "not_in_window" => "the guard\u{2019}s window did not hold it",
+        "never_accepted" => "no guard of the ledger accepted it",
+        "possibly_twice" => "it was accepted too, so it may be booked twice",
+        "effect_unknown" => "it was accepted, but whether the money moved is not known",
+        "undecided" => "the guard could not decide",
         other => return other.replace('_', " "),
     };
     words.into()
@@ -216,23 +222,53 @@ pub(super) fn of_closing(because: &str) -> String {
         "disproved" => "later evidence disproved it".into(),
         "made_good" => "it was made good".into(),
         "quiet" => "nothing new came for 24 hours".into(),
-        other => format!("a person closed it: {other}"),
+        "accepted" => "it was accepted after all".into(),
+        "judged_again" => "more was heard, and another finding took its place".into(),
+        "filled" => "what was missing came".into(),
+        other => match other.split_once(": ") {
+            Some((reason, "")) => format!("a person says: {}", plain(reason)),
+            Some((reason, note)) => format!("a person says: {}. {note}", plain(reason)),
+            None => plain(other),
+        },
     }
 }
 
-/// An alert's rule as a heading: the name of its kind where it is one.
+/// An alert's rule as a heading: `SourceSilent` to `Source silent`.
 pub(super) fn of_rule(rule: &str) -> String {
-    if let Some(kind) = Kind::parse(rule) {
-        return of_kind(kind).name.into();
+    let mut heading = String::new();
+    for letter in plain(rule).chars() {
+        match (letter.is_ascii_uppercase(), heading.is_empty()) {
+            (_, true) => heading.push(letter.to_ascii_uppercase()),
+            (true, false) => heading.extend([' ', letter.to_ascii_lowercase()]),
+            (false, false) => heading.push(letter),
+        }
     }
-    let mut letters = plain(rule).chars().collect::<Vec<_>>();
-    if let Some(first) = letters.first_mut() {
-        *first = first.to_ascii_uppercase();
-    }
-    letters.into_iter().collect()
+    heading
 }
 
 /// A name of the wire for people: `accepted_again` to `accepted again`.
 pub(super) fn plain(name: &str) -> String {
     name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_read_as_words() {
+        assert_eq!(of_rule("SourceSilent"), "Source silent");
+        assert_eq!(of_rule("telemetry_gap"), "Telemetry gap");
+        assert_eq!(of_closing("made_good: T-12"), "a person says: made good. T-12");
+        assert_eq!(of_closing("expected: "), "a person says: expected");
+        assert_eq!(of_cause("some_new_cause"), "some new cause");
+    }
+
+    #[test]
+    fn every_kind_has_its_words() {
+        for kind in Kind::ALL {
+            let words = of_kind(kind);
+            assert!(!words.steps.is_empty() && words.rule.len() > 80, "{kind:?}");
+        }
+    }
 }

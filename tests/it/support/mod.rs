@@ -5,6 +5,7 @@
 
 mod api;
 pub mod receiver;
+pub mod seed;
 mod test_app;
 mod test_process;
 

@@ -1,0 +1,189 @@
+//! The pages: right without scripts, strict about what they load, and honest about no data.
+
+use serde_json::json;
+
+use crate::support::{TestApp, seed};
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// Every page there is, with a finding at its place.
+fn pages() -> Vec<String> {
+    let finding = format!("/findings/{:032x}", 1);
+    ["/", "/findings", "/sources", "/alerts", "/players/chips/p-1", &finding, "/nothing"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[tokio::test]
+async fn every_page_is_strict_and_has_nothing_inline() {
+    let app = TestApp::start().await;
+    seed::findings(&app, &[seed::leak(1)]).await;
+    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    for path in pages() {
+        let reply = app.get(&path).await;
+        assert_eq!(reply.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert_eq!(reply.header("content-security-policy"), POLICY, "{path}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(reply.header("referrer-policy"), "same-origin", "{path}");
+        for inline in ["<script", "<style", " style=", " onclick", "javascript:", "http-equiv"] {
+            assert!(!reply.body.contains(inline), "{path}: {inline}");
+        }
+        for landmark in ["<html lang=\"en\">", "<main", "<nav", "<footer", "<h1", "class=\"skip\""]
+        {
+            assert!(reply.body.contains(landmark), "{path}: {landmark}");
+        }
+        assert!(reply.body.contains("All times are UTC"), "{path}");
+        assert_eq!(reply.body.matches("<h1").count(), 1, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn table_headers_have_a_scope() {
+    let app = TestApp::start().await;
+    seed::findings(&app, &[seed::leak(1)]).await;
+    for path in pages() {
+        let body = app.get(&path).await.body;
+        for header in body.split("<th").skip(1).filter(|it| !it.starts_with("ead")) {
+            assert!(header.trim_start().starts_with("scope="), "{path}: {}", &header[..40]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_data_never_looks_like_zero() {
+    let app = TestApp::start().await;
+    let overview = app.get("/").await;
+    assert_eq!(overview.status, 200);
+    assert!(overview.body.contains("No outcomes received yet"));
+    assert!(overview.body.contains(&format!("curl {}/api/v1/outcomes", app.base())));
+    assert!(!overview.body.contains("booked exactly once"));
+    assert!(app.get("/findings").await.body.contains("No outcomes received yet"));
+    assert!(app.get("/sources").await.body.contains("No source has reported yet"));
+    assert!(app.get("/alerts").await.body.contains("No alert is firing"));
+    assert!(app.get("/players/a/b").await.body.contains("Nothing heard of this player"));
+}
+
+#[tokio::test]
+async fn the_answer_comes_first() {
+    let app = TestApp::start().await;
+    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    assert!(app.get("/").await.body.contains("Yes. Every settlement heard of"));
+    assert!(app.get("/").await.body.contains("Nothing was heard in the last 60 minutes"));
+    seed::findings(&app, &[seed::leak(1)]).await;
+    seed::run(
+        &app,
+        &["INSERT INTO finding_sums VALUES ('duplicate_leak', 'settle', 'prod', 'chips', 1, 1, 0, \
+           '9223372036854775807000', '40', '0', '0', '0')"],
+    )
+    .await;
+    let body = app.get("/").await.body;
+    assert!(body.contains("No. Money is booked wrong in 1 ledger."));
+    // Exact to the last digit, and never netted.
+    assert!(body.replace('\u{202f}', "").contains("9223372036854775807000"));
+    assert!(body.contains("Overcharged</dt><dd>40<"));
+    assert!(body.contains("Duplicate leak"));
+}
+
+#[tokio::test]
+async fn the_page_reloads_only_if_asked() {
+    let app = TestApp::start().await;
+    assert_eq!(app.get("/").await.header("refresh"), "");
+    let reply = app.get("/?refresh=10").await;
+    assert_eq!((reply.status, reply.header("refresh")), (200, "10"));
+    let reply = app.get("/?refresh=0").await;
+    assert_eq!(reply.status, 400);
+    assert!(reply.body.contains("That address does not work"), "an error is a page");
+}
+
+#[tokio::test]
+async fn html_in_an_id_is_harmless() {
+    let app = TestApp::start().await;
+    let evil = "<script>alert(1)</script>\"'&";
+    let mut leak = seed::leak(1);
+    for field in ["player", "service", "ledger", "cause", "source"] {
+        leak[field] = json!(evil);
+    }
+    leak["signature"]["room"] = json!(evil);
+    leak["witnesses"][0]["trace_id"] = json!(evil);
+    seed::findings(&app, &[leak]).await;
+    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    let player = "/players/%3Cscript%3E%2Fa/%3Cb%3E";
+    for path in ["/", "/findings", "/findings?player=%3Cscript%3E", player, "/%3Cscript%3E"] {
+        let body = app.get(path).await.body;
+        assert!(!body.contains("<script"), "{path}");
+        assert!(!body.contains("\"'&\""), "{path}");
+    }
+    let body = app.get(&format!("/findings/{:032x}", 1)).await.body;
+    assert!(!body.contains("<script") && body.contains("&#60;script"), "{body}");
+}
+
+#[tokio::test]
+async fn the_way_to_a_player_survives_any_name() {
+    let app = TestApp::start().await;
+    let mut leak = seed::leak(1);
+    leak["player"] = json!("a/b?c#d%2F é");
+    seed::findings(&app, &[leak]).await;
+    let list = app.get("/findings").await.body;
+    let link = list.split("href=\"/players/").nth(1).unwrap().split('"').next().unwrap();
+    let page = app.get(&format!("/players/{link}")).await;
+    assert!(page.body.contains("<h1>Player a/b?c#d%2F é</h1>"), "{}", page.body);
+    assert!(page.body.contains("Duplicate leak"), "its finding is there");
+}
+
+#[tokio::test]
+async fn findings_are_filtered_and_paged_by_links() {
+    let app = TestApp::start().await;
+    let leaks: Vec<_> = (1..=3).map(seed::leak).collect();
+    seed::findings(&app, &leaks).await;
+    let first = app.get("/findings?limit=2&service=settle").await.body;
+    assert!(first.contains("value=\"settle\""), "the filter keeps what was asked for");
+    let older = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let older = older.split('"').next().unwrap().replace("&#38;", "&");
+    let second = app.get(&older).await.body;
+    assert!(second.contains(&format!("/findings/{:032x}", 1)));
+    assert!(!second.contains(&format!("/findings/{:032x}", 2)));
+    let none = app.get("/findings?service=nobody").await.body;
+    assert!(!none.contains("<tbody>"));
+}
+
+#[tokio::test]
+async fn a_finding_tells_the_rule_the_witnesses_and_what_to_do() {
+    let app = TestApp::start().await;
+    seed::findings(&app, &[seed::leak(1)]).await;
+    let body = app.get(&format!("/findings/{:032x}", 1)).await.body;
+    for part in [
+        "One settlement was accepted 2 times.",
+        "The rule",
+        "How sure",
+        "The order of the witnesses is proven",
+        "What to do",
+        ">accepted again<",
+        "Both carry the same trace id.",
+        "method=\"post\"",
+    ] {
+        assert!(body.contains(part), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_address_is_a_page_with_a_way_back() {
+    let app = TestApp::start().await;
+    for path in ["/nothing", "/findings/abc"] {
+        let reply = app.get(path).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.body.contains("<a class=\"button\" href=\"/\">"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_style_sheet_is_small_and_ours() {
+    let app = TestApp::start().await;
+    let page = app.get("/").await.body;
+    let address = page.split("<link rel=\"stylesheet\" href=\"").nth(1).unwrap();
+    let reply = app.get(address.split('"').next().unwrap()).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, "text/css; charset=utf-8"));
+    assert!(reply.body.contains("prefers-color-scheme: dark"));
+    assert!(!reply.body.contains("url("), "it loads nothing");
+    assert!(reply.body.len() < 16 << 10, "{} bytes", reply.body.len());
+}
