@@ -10,5 +10,6 @@ mod cli;
 mod metrics;
 mod pages;
 mod readme;
+mod story;
 mod support;
 mod tidy;
