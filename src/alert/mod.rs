@@ -88,12 +88,20 @@ impl Alerts {
 
 async fn run_engine(engine: Engine, vitals: &Vitals, told: watch::Sender<()>, clock: &Clock) {
     let mut findings = vitals.findings();
+    let mut seen = *findings.borrow_and_update();
     let mut timer = interval(LOOK_EVERY);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = timer.tick() => {}
-            changed = findings.changed() => if changed.is_err() { return },
+            changed = findings.changed() => {
+                let last = std::mem::replace(&mut seen, *findings.borrow_and_update());
+                match changed {
+                    Err(_) => return,
+                    Ok(()) if last == seen => continue,
+                    Ok(()) => {}
+                }
+            }
         }
         match engine.step(clock.now_us()).await {
             Ok(stepped) if stepped.told.is_empty() => {}

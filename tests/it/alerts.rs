@@ -1,0 +1,141 @@
+//! From a push to the message that wakes somebody.
+
+use dedupwatch::clock::Clock;
+use dedupwatch::config::{Config, Webhook};
+use serde_json::{Value, json};
+
+use crate::support::receiver::{Answer, Got, Receiver};
+use crate::support::{LOOK_EVERY, PATIENCE, TestApp, event, heartbeat, now_us, rfc3339};
+
+/// One settlement accepted twice by one source, 3 s apart.
+fn leak() -> Value {
+    let mut first = event(1);
+    let mut second = event(2);
+    second["player"] = first["player"].clone();
+    second["signature"] = first["signature"].clone();
+    first["occurred_at"] = rfc3339(now_us() - 3_000_000).into();
+    json!([first, second])
+}
+
+#[tokio::test]
+async fn a_leak_reaches_the_webhook_though_it_fails_at_first_and_the_collector_restarts() {
+    let receiver = Receiver::start().await;
+    receiver.answers(Answer::Status(503));
+    receiver.answers(Answer::Hangup);
+    let app = start_at(&Clock::System, &receiver).await;
+    assert_eq!(app.push(&leak()).await.status, 200);
+    let mut got = wait_for(&receiver, 1).await;
+    let app = app.restart().await;
+    got.extend(wait_for(&receiver, 2).await);
+    assert_eq!(got.len(), 3, "failed, lost, delivered");
+    assert!(got.iter().all(|one| one.delivery() == got[0].delivery()));
+    assert!(got.iter().all(|one| one.json() == got[0].json()));
+    let alert = &got[0].json()["alerts"][0];
+    assert_eq!(alert["labels"]["alertname"], "DuplicateLeak");
+    assert_eq!(alert["labels"]["service"], "settle-poker");
+    assert_eq!(alert["labels"]["severity"], "critical");
+    assert!(got[0].description().contains("overpaid 100 "), "{}", got[0].description());
+    // Every link leads somewhere.
+    for link in ["runbook_url", "alerts_url", "newest_finding_url"] {
+        let link = alert["annotations"][link].as_str().unwrap();
+        let (_, path) = link.split_once("//").unwrap().1.split_once('/').unwrap();
+        assert_eq!(app.get(&format!("/{path}")).await.status, 200, "{link}");
+    }
+    let firing =
+        r#"dedup_alerts{alertname="DuplicateLeak",service="settle-poker",state="firing"} 1"#;
+    let delivered = r#"dedupwatch_notifications_total{receiver="webhook",result="delivered"} 1"#;
+    let metrics = app.get("/metrics").await.body;
+    for line in [firing, delivered] {
+        assert!(metrics.lines().any(|l| l == line), "no {line}: {metrics}");
+    }
+    app.stop().await;
+    assert!(receiver.take().is_empty(), "told once");
+}
+
+const SECOND_US: i64 = 1_000_000;
+
+async fn start_at(clock: &Clock, receiver: &Receiver) -> TestApp {
+    let url = receiver.url();
+    let webhook = |config: &mut Config| config.webhook = Some(Webhook { url });
+    TestApp::start_with(clock.clone(), webhook).await
+}
+
+/// Status, rule and severity.
+fn short(got: &[Got]) -> Vec<[String; 3]> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let one = |got: &Got| {
+        let alert = &got.json()["alerts"][0];
+        let labels = &alert["labels"];
+        [&alert["status"], &labels["alertname"], &labels["severity"]].map(text)
+    };
+    got.iter().map(one).collect()
+}
+
+#[tokio::test]
+async fn a_leak_that_is_not_repeated_resolves_after_15_minutes_and_is_still_open() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    assert_eq!(app.push(&leak()).await.status, 200);
+    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "DuplicateLeak", "critical"]]);
+    clock.advance(15 * 60 * SECOND_US);
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["resolved", "DuplicateLeak", "critical"]]);
+    let wanted = "Still open: 1 finding. Ledger settle-poker: overpaid 100 (minor units).";
+    assert!(got[0].description().ends_with(wanted), "{}", got[0].description());
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn the_last_source_gone_silent_is_critical_and_over_when_it_is_heard() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    assert_eq!(app.heartbeat(&heartbeat(0)).await.status, 200);
+    clock.advance(61 * SECOND_US);
+    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "SourceSilent", "critical"]]);
+    assert_eq!(app.heartbeat(&heartbeat(0)).await.status, 200);
+    assert_eq!(short(&wait_for(&receiver, 1).await), [["resolved", "SourceSilent", "critical"]]);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_sender_that_keeps_sending_what_is_rejected_is_told_of() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    let mut bad = event(1);
+    bad["signature"]["net"] = "1e3".into();
+    for _ in 0..6 {
+        // The same event each time: the log keeps it once, and each is a reject.
+        assert_eq!(app.push(&bad).await.status, 422);
+        clock.advance(10 * SECOND_US);
+    }
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["firing", "RejectedOutcomes", "warning"]]);
+    let labels = &got[0].json()["groupLabels"];
+    assert_eq!((&labels["service"], &labels["env"]), (&json!("settle-poker"), &json!("prod")));
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_hole_that_stays_is_told_of() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    assert_eq!(app.push(&json!([event(1), event(3)])).await.status, 200);
+    clock.advance(31 * SECOND_US);
+    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "TelemetryGap", "info"]]);
+    app.stop().await;
+}
+
+async fn wait_for(receiver: &Receiver, count: usize) -> Vec<Got> {
+    let end = std::time::Instant::now() + PATIENCE;
+    let mut got = Vec::new();
+    while got.len() < count {
+        assert!(std::time::Instant::now() < end, "not in time: {got:?}");
+        tokio::time::sleep(LOOK_EVERY).await;
+        got.extend(receiver.take());
+    }
+    got
+}
