@@ -26,6 +26,16 @@ pub(super) struct Context<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) settings: &'a Settings,
     pub(super) watermark_us: i64,
+    /// The watermark is the time of receipt, for want of anybody who tells.
+    pub(super) by_receipt: bool,
+}
+
+impl Context<'_> {
+    /// From when on a grace counts: from when it happened; where time is that of receipt, from
+    /// when it was heard, since a backlog says nothing of what else is in it.
+    pub(super) fn since_us(&self, at_us: i64, received_us: i64) -> i64 {
+        if self.by_receipt { at_us.max(received_us) } else { at_us }
+    }
 }
 
 /// What is to be said of a key, and when to look again.
@@ -76,7 +86,7 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     if coverage == Coverage::Blind && blocks.proven.is_none() && !stands {
         return unverifiable(context, facts, blocks);
     }
-    let due_us = block.at.at_us.saturating_add(grace_us(context.settings, block));
+    let due_us = grace_over_us(context, block);
     let confirmed = stands || context.watermark_us >= due_us;
     let certain = blocks.proven.is_some() || coverage == Coverage::Full;
     let severity = if certain { Severity::Critical } else { Severity::Warning };
@@ -96,8 +106,8 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
 
 fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -> Judged {
     let block = &blocks.first;
-    let grace_us = block.at.at_us.saturating_add(grace_us(context.settings, block));
-    let warning_us = block.at.at_us.saturating_add(INFO_US);
+    let grace_us = grace_over_us(context, block);
+    let warning_us = context.since_us(block.at.at_us, block.received_us).saturating_add(INFO_US);
     let confirmed = context.watermark_us >= grace_us;
     let warned = context.watermark_us >= warning_us;
     let severity = if warned { Severity::Warning } else { Severity::Info };
@@ -121,8 +131,10 @@ fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
     if holds_something { heard.max(Coverage::Assumed) } else { heard }
 }
 
-fn grace_us(settings: &Settings, block: &Block) -> i64 {
-    if by_the_window(block) { settings.block_grace_us } else { RETRY_GRACE_US }
+fn grace_over_us(context: Context<'_>, block: &Block) -> i64 {
+    let by_the_window = by_the_window(block);
+    let grace_us = if by_the_window { context.settings.block_grace_us } else { RETRY_GRACE_US };
+    context.since_us(block.at.at_us, block.received_us).saturating_add(grace_us)
 }
 
 fn verdict(

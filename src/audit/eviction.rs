@@ -34,6 +34,7 @@ pub(super) struct Eviction {
     pub(super) reason: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) window: Option<Window>,
+    pub(super) received_us: i64,
     /// Its first acceptance, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<Moment>,

@@ -42,6 +42,8 @@ pub(super) struct Acceptance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Block {
     pub(super) at: Moment,
+    #[serde(rename = "r")]
+    pub(super) received_us: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,8 +170,8 @@ impl SignatureFacts {
         );
     }
 
-    pub(super) fn block(&mut self, event: &Event, at: Moment) {
-        let block = Block::of(event, at);
+    pub(super) fn block(&mut self, event: &Event, at: Moment, received_us: i64) {
+        let block = Block::of(event, at, received_us);
         match &mut self.blocks {
             None => {
                 self.blocks = Some(Blocks {
@@ -191,8 +193,8 @@ impl SignatureFacts {
         }
     }
 
-    pub(super) fn unknown(&mut self, event: &Event, at: Moment) {
-        let first = Block::of(event, at);
+    pub(super) fn unknown(&mut self, event: &Event, at: Moment, received_us: i64) {
+        let first = Block::of(event, at, received_us);
         let held = matches!(event.reason, Some(Reason::Held | Reason::InProgress));
         match &mut self.unknowns {
             None => {
@@ -216,9 +218,10 @@ impl SignatureFacts {
 }
 
 impl Block {
-    fn of(event: &Event, at: Moment) -> Self {
+    fn of(event: &Event, at: Moment, received_us: i64) -> Self {
         Self {
             at,
+            received_us,
             reason: event.reason,
             mode: event.guard_mode,
             window: event.window,

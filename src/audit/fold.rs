@@ -9,12 +9,15 @@ use super::player::Recent;
 use super::source::SourceId;
 use super::state::Audit;
 use super::table::PlayerKey;
-use super::waits::Wait;
+use super::waits::{Wait, Waiting};
 use super::witness;
 use crate::outcome::{
     Amounts, Body, Boot, Closed, Effect, Event, GivenUp, Heartbeat, Id, Outcome, Position, Record,
     Refused, Signature, Silent, SourceName,
 };
+
+/// How often many undecided suspicions are looked at while holes fill.
+const HOLES_EVERY_US: i64 = 1_000_000;
 
 /// An event, with what its ids come to.
 struct Told<'a> {
@@ -57,10 +60,14 @@ impl Audit {
         match event.outcome {
             Outcome::Processed | Outcome::LateAccepted => self.accept(&told),
             Outcome::ReplayBlocked => {
-                self.facts.signature(key, &event.signature).block(event, told.at.clone());
+                let received_us = self.received_us;
+                let facts = self.facts.signature(key, &event.signature);
+                facts.block(event, told.at.clone(), received_us);
             }
             Outcome::Unknown => {
-                self.facts.signature(key, &event.signature).unknown(event, told.at.clone());
+                let received_us = self.received_us;
+                let facts = self.facts.signature(key, &event.signature);
+                facts.unknown(event, told.at.clone(), received_us);
             }
             Outcome::Evicted => {
                 self.evict(&told, &event.signature, told.signature, false);
@@ -102,11 +109,19 @@ impl Audit {
         Some(id)
     }
 
-    /// What waited for a hole of a source is to be looked at again.
+    /// What waited for a hole of a source is to be looked at again: now, or where that is much,
+    /// within a second, since a backlog fills many holes.
     fn judge_again(&mut self, id: SourceId) {
         let ledgers = self.sources.get(id).map(|source| source.ledgers.clone());
         for ledger in ledgers.unwrap_or_default() {
-            self.recheck.extend(self.waits.for_hole(&ledger));
+            let wait = Wait::Holes(ledger);
+            let Wait::Holes(ledger) = &wait else { continue };
+            if self.waits.few_for_hole(ledger) {
+                self.recheck.extend(self.waits.for_hole(ledger).cloned());
+            } else if !self.waits.has(&wait) {
+                let due_us = Some(self.received_us.saturating_add(HOLES_EVERY_US));
+                self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
+            }
         }
     }
 
@@ -177,6 +192,7 @@ impl Audit {
             inline,
             reason: told.event.reason,
             window: told.event.window,
+            received_us: self.received_us,
             accepted,
             counted: None,
             skipped: false,

@@ -116,6 +116,9 @@ impl Ledger {
     ) -> Option<SourceId> {
         let blind = |source: &&Source| {
             let skew_us = if source.id == own { 0 } else { SKEW_US };
+            if !source.spoke_near(from_us.saturating_sub(skew_us), to_us.saturating_add(skew_us)) {
+                return false;
+            }
             source.blind().into_iter().any(|blind| {
                 blind.from_us.saturating_sub(skew_us) <= to_us
                     && from_us <= blind.to_us.saturating_add(skew_us)

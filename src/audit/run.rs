@@ -1,14 +1,13 @@
 //! One run of a source: which of its numbers came, and when.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::source::{Blind, TAIL_US};
-use crate::outcome::{Boot, Heartbeat, SourceState};
+use crate::outcome::{Boot, Heartbeat, Ranges, SourceState, missing};
 
-/// Refused numbers remembered of a run, newest kept; the hole they leave is blind anyway.
-const REFUSED_MAX: usize = 256;
+/// Stretches kept of a run; beyond, the oldest hole stays blind for good. The collector keeps as
+/// many ranges (`limits::RANGES_OF_A_BOOT_MAX`) and takes nothing more for a hole that is lost.
+const STRETCHES_MAX: usize = 4_096;
 
 /// Numbers that came, without a hole, with the times at the edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +26,14 @@ pub(super) struct Run {
     /// Highest number that a heartbeat named, and when.
     named: u64,
     named_us: i64,
-    /// Refused numbers that have not come since, with the receipt of the refusal.
-    refused: BTreeMap<u64, i64>,
-    /// Ranges that the collector waits for no more.
-    given_up: Vec<(u64, u64)>,
+    /// Refused numbers that have not come since, and the receipt of the newest refusal.
+    refused: Ranges,
+    refused_us: i64,
+    /// Numbers that the collector waited for and waits for no more.
+    given_up: Ranges,
+    /// What the holes were that are kept no more, and how many numbers are missing in them.
+    lost: Option<Blind>,
+    lost_count: u64,
     closing: bool,
     /// The collector stopped waiting for it.
     pub(super) silent: bool,
@@ -50,8 +53,11 @@ impl Run {
             stretches: Vec::new(),
             named: 0,
             named_us: i64::MIN,
-            refused: BTreeMap::new(),
-            given_up: Vec::new(),
+            refused: Ranges::default(),
+            refused_us: i64::MIN,
+            given_up: Ranges::default(),
+            lost: None,
+            lost_count: 0,
             closing: false,
             silent: false,
             first_word_us: at_us,
@@ -68,13 +74,20 @@ impl Run {
         let goes_on = self.stretches.last().is_none_or(|s| seq == s.last.saturating_add(1));
         let was_silent = self.silent;
         self.silent &= !goes_on;
-        let was_refused = self.refused.remove(&seq).is_some();
+        let was_refused = self.refused.contains(seq);
+        self.refused.remove(seq, seq);
         let filled = self.add(seq, at_us);
+        if self.stretches.len() > STRETCHES_MAX {
+            self.lose_oldest_hole();
+        }
         was_refused || filled || (was_silent && !self.silent)
     }
 
     fn add(&mut self, seq: u64, at_us: i64) -> bool {
         let after = self.stretches.partition_point(|stretch| stretch.last < seq);
+        if self.covers(seq, seq) {
+            return false;
+        }
         let joins_next =
             self.stretches.get(after).is_some_and(|next| next.first == seq.saturating_add(1));
         let before = after.checked_sub(1);
@@ -123,20 +136,38 @@ impl Run {
         was != (self.closing, self.silent)
     }
 
+    fn lose_oldest_hole(&mut self) {
+        if self.stretches.len() < 2 {
+            return;
+        }
+        let oldest = self.stretches.remove(0);
+        let Some(next) = self.stretches.first_mut() else { return };
+        let (first, last) = (oldest.last.saturating_add(1), next.first.saturating_sub(1));
+        let hole = Blind { from_us: oldest.last_us, to_us: next.first_us };
+        (next.first, next.first_us) = (oldest.first, oldest.first_us);
+        let refused = count(&self.refused, first, last);
+        let lost = (last - first).saturating_add(1).saturating_sub(refused);
+        self.lost_count = self.lost_count.saturating_add(lost);
+        self.lost = Some(self.lost.map_or(hole, |lost| Blind {
+            from_us: lost.from_us.min(hole.from_us),
+            to_us: lost.to_us.max(hole.to_us),
+        }));
+        self.given_up.remove(first, last);
+        self.refused.remove(first, last);
+    }
+
     /// Remembers that a number was refused.
     pub(super) fn refuse(&mut self, seq: u64, received_us: i64) {
         if !self.covers(seq, seq) {
-            self.refused.insert(seq, received_us);
-            if self.refused.len() > REFUSED_MAX {
-                self.refused.pop_first();
-            }
+            self.refused.insert(seq, seq);
+            self.refused_us = self.refused_us.max(received_us);
         }
     }
 
     /// Remembers that the collector waits for these no more.
     pub(super) fn give_up(&mut self, first: u64, last: u64) {
-        if first <= last && !self.given_up.contains(&(first, last)) {
-            self.given_up.push((first, last));
+        if first <= last {
+            self.given_up.insert(first, last);
         }
     }
 
@@ -147,24 +178,18 @@ impl Run {
 
     /// Numbers given up that have not come since.
     pub(super) fn missing(&self) -> u64 {
-        let mut ranges = self.given_up.clone();
-        ranges.sort_unstable();
-        let mut missing: u64 = 0;
-        let mut from = 0;
-        for (first, last) in ranges {
-            let first = first.max(from);
-            if first <= last {
-                missing = missing.saturating_add(self.absent(first, last));
-                from = last.saturating_add(1);
-            }
-        }
-        missing
+        let mut come = Ranges::default();
+        self.stretches.iter().for_each(|stretch| come.insert(stretch.first, stretch.last));
+        let absent = self.given_up.iter().flat_map(|(first, last)| missing(&[&come], first, last));
+        absent.fold(self.lost_count, |sum, (first, last)| {
+            sum.saturating_add((last - first).saturating_add(1))
+        })
     }
 
     /// Whether all of these have come.
     pub(super) fn covers(&self, first: u64, last: u64) -> bool {
-        first > last
-            || self.stretches.iter().any(|stretch| stretch.first <= first && last <= stretch.last)
+        let at = self.stretches.partition_point(|stretch| stretch.last < first);
+        first > last || self.stretches.get(at).is_some_and(|s| s.first <= first && last <= s.last)
     }
 
     /// Whether it said goodbye and all of it from `first` on has come.
@@ -172,27 +197,17 @@ impl Run {
         self.closing && self.missing_after_last() == 0 && self.covers(first, self.named)
     }
 
-    fn absent(&self, first: u64, last: u64) -> u64 {
-        let present = self.stretches.iter().fold(0_u64, |sum, stretch| {
-            let (from, to) = (stretch.first.max(first), stretch.last.min(last));
-            if from <= to { sum.saturating_add(to - from + 1) } else { sum }
-        });
-        (last - first).saturating_add(1).saturating_sub(present)
-    }
-
     /// Whether nothing of this range is waited for: each number was given up or refused.
     fn is_given_up(&self, first: u64, last: u64) -> bool {
-        let mut done: Vec<(u64, u64)> = self.given_up.clone();
-        done.extend(self.refused.range(first..=last).map(|(seq, _)| (*seq, *seq)));
-        done.sort_unstable();
         let mut next = first;
-        for (from, to) in done {
-            if from > next {
-                break;
+        while next <= last {
+            match self.given_up.around(next).or_else(|| self.refused.around(next)) {
+                Some((_, end)) if end == u64::MAX => return true,
+                Some((_, end)) => next = end + 1,
+                None => return false,
             }
-            next = next.max(to.saturating_add(1));
         }
-        next > last
+        true
     }
 
     fn missing_after_last(&self) -> u64 {
@@ -229,6 +244,16 @@ impl Run {
         }
     }
 
+    /// The first moment at which it can have been blind.
+    pub(super) fn begins_us(&self) -> i64 {
+        self.before_us(0).min(self.first_word_us)
+    }
+
+    /// The last moment at which it can have been blind.
+    pub(super) fn ends_us(&self) -> i64 {
+        self.last_word_us.saturating_add(TAIL_US).max(self.refused_us)
+    }
+
     /// Adds the stretches in which numbers are missing.
     pub(super) fn holes(&self, blind: &mut Vec<Blind>) {
         let mut next = 1;
@@ -241,15 +266,23 @@ impl Run {
             }
             next = stretch.last.saturating_add(1);
         }
+        blind.extend(self.lost);
         let mut to_us = i64::MIN;
         if self.named >= next {
             to_us = self.named_us;
         }
-        if let Some(received_us) = self.refused.range(next..).map(|(_, us)| *us).max() {
-            to_us = to_us.max(received_us);
+        if self.refused.next(next).is_some() {
+            to_us = to_us.max(self.refused_us);
         }
         if to_us > i64::MIN {
             blind.push(Blind { from_us: self.before_us(self.stretches.len()), to_us });
         }
     }
+}
+
+/// How many numbers of a range are in a set.
+fn count(set: &Ranges, first: u64, last: u64) -> u64 {
+    let part = |(start, end): (u64, u64)| (start.max(first), end.min(last));
+    let parts = set.iter().map(part).filter(|(start, end)| start <= end);
+    parts.fold(0, |sum, (start, end)| sum.saturating_add(end - start + 1))
 }

@@ -24,6 +24,10 @@ impl Audit {
                 Wait::Key(player, signature) => self.settle_key((*player, *signature)),
                 Wait::Player(player) => self.settle_player(*player),
                 Wait::Group(kind, subject) => self.settle_group(*kind, subject),
+                Wait::Holes(ledger) => {
+                    self.recheck.extend(self.waits.for_hole(ledger).cloned());
+                    self.waits.clear(wait);
+                }
             }
         }
     }
@@ -91,7 +95,8 @@ impl Audit {
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
             let Some(context) = self.context(&player.ledger) else { continue };
-            let grace_us = eviction.at.at_us.saturating_add(context.settings.eviction_grace_us);
+            let since_us = context.since_us(eviction.at.at_us, eviction.received_us);
+            let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
             let standing = eviction::judge(context, &player, &eviction);
             if !over {

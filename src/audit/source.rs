@@ -27,7 +27,7 @@ const RUNS_MAX: usize = 256;
 
 /// A stretch of time in which something may have happened unheard, by the source's clock, edges
 /// included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blind {
     /// From here.
     pub from_us: i64,
@@ -110,6 +110,15 @@ impl Source {
             }
         }
         heard_us
+    }
+
+    /// Whether it can have been blind between the two moments at all: cheap, since a fleet leaves
+    /// thousands of dead sources behind.
+    pub(super) fn spoke_near(&self, from_us: i64, to_us: i64) -> bool {
+        let begins = self.runs.values().map(Run::begins_us).min();
+        let ends = self.runs.values().map(Run::ends_us).max();
+        begins.is_some_and(|begins_us| begins_us <= to_us)
+            && ends.is_some_and(|ends_us| from_us <= ends_us)
     }
 
     /// The stretches in which it was blind, oldest first.

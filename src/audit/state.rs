@@ -212,7 +212,7 @@ impl Audit {
                     self.key_needs((*player, *signature), &mut needs);
                 }
                 Wait::Player(player) => self.facts.want_player(&mut needs, *player),
-                Wait::Group(..) => {}
+                Wait::Group(..) | Wait::Holes(_) => {}
             }
         }
         needs
@@ -243,6 +243,7 @@ impl Audit {
             ledger,
             settings: &self.settings,
             watermark_us: ledger.watermark_us(&self.sources, self.received_us),
+            by_receipt: !ledger.has_open(),
         })
     }
 

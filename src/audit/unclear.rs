@@ -45,7 +45,9 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     };
     let count =
         facts.unknowns.as_ref().map_or(0, |unknowns| unknowns.count) + without_effect.len() as u64;
-    let due_us = first_us.saturating_add(GRACE_US);
+    let received_us =
+        facts.unknowns.as_ref().map_or(first_us, |unknowns| unknowns.first.received_us);
+    let due_us = context.since_us(first_us, received_us).saturating_add(GRACE_US);
     let confirmed = context.watermark_us >= due_us;
     let reason = facts.unknowns.as_ref().and_then(|unknowns| unknowns.first.reason);
     let cause = match (booked, reason) {

@@ -14,6 +14,9 @@ use super::table::{PlayerKey, SignatureKey};
 /// stay as they are.
 const WATCHED_MAX: usize = 50_000;
 
+/// So many are looked at whenever a hole fills; more are once a second.
+const FEW: usize = 64;
+
 /// Who waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -24,6 +27,8 @@ pub enum Wait {
     Player(PlayerKey),
     /// A row about a source or boot.
     Group(Kind, Subject),
+    /// All that wait for a hole of a ledger.
+    Holes(String),
 }
 
 /// What somebody waits for.
@@ -113,8 +118,18 @@ impl Waits {
     }
 
     /// Those that wait for a hole of a ledger to fill.
-    pub(super) fn for_hole(&self, ledger: &str) -> Vec<Wait> {
-        self.holes.get(ledger).into_iter().flatten().cloned().collect()
+    pub(super) fn for_hole(&self, ledger: &str) -> impl Iterator<Item = &Wait> {
+        self.holes.get(ledger).into_iter().flatten()
+    }
+
+    /// Whether so few wait for a hole of a ledger that all can be looked at for each that fills.
+    pub(super) fn few_for_hole(&self, ledger: &str) -> bool {
+        self.holes.get(ledger).is_none_or(|holes| holes.len() <= FEW)
+    }
+
+    /// Whether this one waits for something.
+    pub(super) fn has(&self, wait: &Wait) -> bool {
+        self.by_wait.contains_key(wait)
     }
 
     /// The first moment that is waited for by the time of receipt: of rows about sources, and of

@@ -73,7 +73,7 @@ impl Run {
             table: "boots",
             detail: error.to_string(),
         };
-        let text = |set: &super::ranges::Ranges| serde_json::to_string(set).map_err(unreadable);
+        let text = |set: &crate::outcome::Ranges| serde_json::to_string(set).map_err(unreadable);
         Ok(StoredBoot {
             id: self.id,
             source_id,

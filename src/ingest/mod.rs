@@ -13,7 +13,6 @@ mod item;
 mod keeper;
 mod plan;
 mod queue;
-mod ranges;
 mod sets;
 mod sources;
 mod tally;

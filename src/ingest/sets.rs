@@ -6,8 +6,8 @@
 //! one range. What was received in there is still known exactly: by its content hash, which is
 //! kept on disk for each event.
 
-use super::ranges::{Ranges, missing};
 use crate::limits;
+use crate::outcome::{Ranges, missing};
 
 /// The sets of a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

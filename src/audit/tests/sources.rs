@@ -181,3 +181,44 @@ fn ticks_are_asked_for_where_no_heartbeat_brings_time() {
     world.heartbeat(11.0, "a", "1", 1);
     assert_eq!(world.audit.tick_due_us(), None);
 }
+
+#[test]
+fn holes_without_end_are_bounded_and_stay_blind() {
+    let mut world = two_watched();
+    for i in 1..=5_000_u64 {
+        world.hear(event(100.0 + i as f64 / 1e3, &format!("b 1#{}", 2 * i + 1)));
+    }
+    world.give_up("b", "1", 2, 10_000);
+    let source = world.audit.sources.named(&named("b")).unwrap();
+    assert!(source.blind().len() <= 4_097);
+    assert_eq!(world.only(Kind::TelemetryGap).count, 5_000);
+    world.heartbeat(110.0, "b", "1", 10_001);
+    assert_eq!(verdict(&mut world, 101.0, 2), Some(Kind::UnverifiableBlock));
+}
+
+#[test]
+fn many_undecided_blocks_are_judged_again_within_a_second_of_a_fill() {
+    let mut world = two_watched();
+    world.heartbeat(105.0, "b", "1", 3);
+    for seq in 2..=201 {
+        let signature = format!("never/{seq}/70F");
+        world.hear(told(104.0, &format!("a 1#{seq}"), "p", &signature, "replay_blocked"));
+    }
+    assert_eq!(world.open(Kind::UnverifiableBlock).len(), 200);
+    world.hear(event(101.0, "b 1#2"));
+    world.hear(event(102.0, "b 1#3"));
+    world.wait_until(106.0);
+    assert_eq!(world.open(Kind::UnverifiableBlock).len(), 0);
+    assert_eq!(world.open(Kind::FalseBlock).len(), 200);
+}
+
+#[test]
+fn where_time_is_that_of_receipt_a_backlog_has_its_grace_too() {
+    let mut world = World::new();
+    world.hear(event(0.0, "a 1#1"));
+    world.wait_until(600.0);
+    world.hear(told(10.0, "b 1#1", "p", "r/1/70F", "replay_blocked"));
+    assert_eq!(world.only(Kind::FalseBlock).state, State::Suspected);
+    world.hear(told(9.0, "a 1#2", "p", "r/1/70F", "processed"));
+    assert!(world.rows.is_empty());
+}

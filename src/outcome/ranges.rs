@@ -5,16 +5,26 @@ use serde::{Deserialize, Serialize};
 /// Sorted, apart from each other by at least one number; first and last are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Ranges(Vec<(u64, u64)>);
+pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
+    /// Whether no number is in.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The ranges, lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
+    }
+
     /// How many ranges there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The highest number.
-    pub(super) fn last(&self) -> Option<u64> {
+    pub fn last(&self) -> Option<u64> {
         self.0.last().map(|&(_, last)| last)
     }
 
@@ -24,22 +34,22 @@ impl Ranges {
     }
 
     /// The range that holds a number.
-    pub(super) fn around(&self, n: u64) -> Option<(u64, u64)> {
+    pub fn around(&self, n: u64) -> Option<(u64, u64)> {
         self.0.get(self.at(n)).copied().filter(|&(first, _)| first <= n)
     }
 
     /// Whether a number is in.
-    pub(super) fn contains(&self, n: u64) -> bool {
+    pub fn contains(&self, n: u64) -> bool {
         self.around(n).is_some()
     }
 
     /// The first number in the set from `n` on.
-    pub(super) fn next(&self, n: u64) -> Option<u64> {
+    pub fn next(&self, n: u64) -> Option<u64> {
         self.0.get(self.at(n)).map(|&(first, _)| first.max(n))
     }
 
     /// Puts numbers in.
-    pub(super) fn insert(&mut self, first: u64, last: u64) {
+    pub fn insert(&mut self, first: u64, last: u64) {
         let from = self.0.partition_point(|&(_, end)| end.saturating_add(1) < first);
         let to = self.0.partition_point(|&(start, _)| start <= last.saturating_add(1));
         let touched = self.0.get(from..to).unwrap_or_default();
@@ -49,7 +59,7 @@ impl Ranges {
     }
 
     /// Takes numbers out.
-    pub(super) fn remove(&mut self, first: u64, last: u64) {
+    pub fn remove(&mut self, first: u64, last: u64) {
         let from = self.at(first);
         let to = self.0.partition_point(|&(start, _)| start <= last);
         if from >= to {
@@ -66,7 +76,7 @@ impl Ranges {
 }
 
 /// The numbers of `first..=last` that are in none of the sets.
-pub(super) fn missing(sets: &[&Ranges], first: u64, last: u64) -> Vec<(u64, u64)> {
+pub fn missing(sets: &[&Ranges], first: u64, last: u64) -> Vec<(u64, u64)> {
     let mut missing = Ranges::default();
     if first <= last {
         missing.insert(first, last);
