@@ -303,6 +303,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_filter_that_matches_little_looks_at_a_bounded_part_and_says_how_far_it_got() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        fixtures::insert_finding(&store, &fixtures::leak("00", 100)).await;
+        fixtures::run(
+            &store,
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10500) \
+             INSERT INTO findings SELECT printf('x%05d', n), 'other', 'info', 'closed', 's', 'e', \
+             NULL, NULL, 0, 1796050000000000 + n, 'never read', 0, NULL, 0 FROM n",
+        )
+        .await;
+        let kind = Some("duplicate_leak".to_owned());
+        let filter = FindingFilter { kind, ..FindingFilter::default() };
+        let first = store.findings(&filter, None, 10).await.unwrap();
+        let reached = FindingKey { last_us: 1_796_050_000_000_501, id: "x00501".into() };
+        assert_eq!((first.rows.len(), first.next.as_ref()), (0, Some(&reached)));
+        let second = store.findings(&filter, first.next.as_ref(), 10).await.unwrap();
+        assert_eq!((second.rows.len(), second.next), (1, None));
+    }
+
+    #[tokio::test]
     async fn each_filter_filters() {
         let Fixture { store, _folder } = fixtures::store().await;
         let one = fixtures::leak("01", 100);

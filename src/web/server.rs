@@ -3,7 +3,8 @@
 use std::io;
 use std::net::TcpListener;
 
-use actix_web::dev::ServerHandle;
+use actix_web::dev::{ServerHandle, Service};
+use actix_web::http::Method;
 use actix_web::{App, HttpServer, middleware, web};
 
 use super::{AppState, headers, routes};
@@ -27,6 +28,13 @@ impl Server {
         let state = web::Data::new(state);
         let server = HttpServer::new(move || {
             App::new()
+                .wrap_fn(|mut request, service| {
+                    // HEAD is GET whose body the server leaves out.
+                    if request.method() == Method::HEAD {
+                        request.head_mut().method = Method::GET;
+                    }
+                    service.call(request)
+                })
                 .wrap(headers::defaults())
                 .wrap(middleware::NormalizePath::trim())
                 .app_data(state.clone())

@@ -181,6 +181,17 @@ async fn a_closed_finding_is_not_closed_again() {
 }
 
 #[tokio::test]
+async fn head_is_get_without_the_body() {
+    let app = TestApp::start().await;
+    for path in ["/-/healthy", "/", "/api/v1/findings"] {
+        let reply = reqwest::Client::new().head(format!("{}{path}", app.base())).send().await;
+        let reply = reply.unwrap();
+        assert_eq!(reply.status(), 200, "{path}");
+        assert_eq!(reply.text().await.unwrap(), "", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_settings_in_force_are_told() {
     let app = TestApp::start().await;
     let settings = app.get_json("/api/v1/config").await;

@@ -64,6 +64,7 @@ async fn from_push_to_page_to_a_closed_finding() {
         .map(|row| row.split("<td>").nth(1).unwrap().split('<').next().unwrap())
         .collect();
     assert_eq!(rounds, ["1", "2", "3", "4", "5", "1"], "in the order of their occurrence");
+    assert!(rows.contains(">accepted again</a>"), "the witnesses are marked");
     let api = app.get_json(&format!("/api/v1/players/{link}")).await;
     assert_eq!(api["deliveries"].as_array().unwrap().len(), 6);
     assert_eq!(api["deliveries"][0]["record"]["body"]["seq"], "6", "newest first");

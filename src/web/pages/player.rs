@@ -5,8 +5,8 @@ use askama::Template;
 
 use super::lines::{self, FindingLine};
 use super::{Shell, encode, player_url, render, words};
-use crate::outcome::{Body, Event, Signature};
-use crate::store::Delivery;
+use crate::outcome::{Body, Event, Position, Signature};
+use crate::store::{Delivery, FindingRow};
 use crate::web::AppState;
 use crate::web::api::players::{format_key, parse_key};
 use crate::web::error::PageError;
@@ -34,6 +34,8 @@ struct DeliveryLine {
     at: Moment,
     day: String,
     event: Option<EventLine>,
+    /// What it shows, and the finding that it is a witness of.
+    marks: Vec<(String, String)>,
 }
 
 struct EventLine {
@@ -73,19 +75,31 @@ pub(in crate::web) async fn show(
         ledger,
         player,
         findings: lines::lines(&findings, now_us),
-        deliveries: rows.iter().map(|row| line(row, now_us)).collect(),
+        deliveries: rows.iter().map(|row| line(row, &findings, now_us)).collect(),
         newest: before.map(|_| here),
         earlier,
     })
 }
 
-fn line(delivery: &Delivery, now_us: i64) -> DeliveryLine {
+fn line(delivery: &Delivery, findings: &[FindingRow], now_us: i64) -> DeliveryLine {
     let at = Moment::new(delivery.key.occurred_us, now_us);
     let event = delivery.record.as_ref().and_then(|record| match &record.body {
         Body::Event(event) | Body::Conflict(event) => Some(event_line(event)),
         _ => None,
     });
-    DeliveryLine { day: at.text.get(..10).unwrap_or_default().to_owned(), at, event }
+    let marks = marks(delivery.key.position, findings);
+    DeliveryLine { marks, day: at.text.get(..10).unwrap_or_default().to_owned(), at, event }
+}
+
+fn marks(position: Position, findings: &[FindingRow]) -> Vec<(String, String)> {
+    let mut marks = Vec::new();
+    for finding in findings.iter().map(|row| &row.finding) {
+        let here = finding.witnesses.iter().filter(|witness| witness.position == position);
+        marks.extend(
+            here.map(|witness| (words::plain(&witness.role), format!("/findings/{}", finding.id))),
+        );
+    }
+    marks
 }
 
 fn event_line(event: &Event) -> EventLine {

@@ -134,6 +134,9 @@ pub(super) fn sentence(finding: &Finding) -> String {
             several(finding.count, "more finding", "more findings")
         );
     }
+    if finding.count == 0 {
+        return "Nothing of it stands any more.".into();
+    }
     let times = several(finding.count, "time", "times");
     let outcomes = several(finding.count, "outcome", "outcomes");
     match finding.kind {
