@@ -50,3 +50,6 @@ pub struct Refusal {
     /// Keyed hash of its whole text: its identity where it names none that can be read.
     pub content: [u8; 16],
 }
+
+#[cfg(test)]
+mod tests;

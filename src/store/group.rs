@@ -106,3 +106,154 @@ async fn put_commit(
         .await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Boot, Outcome, Position, SourceName};
+    use crate::store::fixtures::{self, Fixture, id};
+
+    fn group(number: i64) -> Group {
+        let id = format!("{number:06}");
+        Group { id, at_us: number, last_n: number, answers: "[]".into(), ..Group::default() }
+    }
+
+    fn source() -> StoredSource {
+        let from = SourceName { service: id("s"), env: id("prod"), source: id("a") };
+        let (last_push_us, last_heartbeat_us) = (5, None);
+        StoredSource { id: 1, from, last_push_us, last_heartbeat_us, state: "open".into() }
+    }
+
+    fn boot() -> StoredBoot {
+        StoredBoot {
+            id: 1,
+            source_id: 1,
+            boot: Boot::Number(7),
+            first_received_us: 1,
+            last_received_us: 2,
+            last_seq_named: i64::MAX.unsigned_abs(),
+            closing: false,
+            received: "[[1,2]]".into(),
+            refused: "[[3,3]]".into(),
+            lost: "[[4,4]]".into(),
+            given_up: "[[5,5]]".into(),
+            heard_from: 1,
+            heartbeats: "[-9]".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_group_reads_back_as_it_was_written() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let keys = [[1; 16], [2; 16]];
+        let run = |first_seq, hashes| HashRun { boot_id: 1, first_seq, hashes };
+        let group = Group {
+            records: vec![Row { n: 1, kind: 8, received_us: 9, body: "{}".into() }],
+            sources: vec![source()],
+            boots: vec![boot()],
+            hashes: vec![run(1, vec![i64::MIN, -1]), run(9, vec![i64::MAX]), run(20, vec![3])],
+            event_ids: vec![(keys[0], -5)],
+            notes: vec![keys[1]],
+            ..group(1)
+        };
+        store.write_group(&group).await.unwrap();
+        let start = Position { collector: store.collector(), n: 0 };
+        assert_eq!(store.read_records(start, 10).await.unwrap().len(), 1);
+        assert_eq!(store.load_sources().await.unwrap(), [source()]);
+        assert_eq!(store.load_boots().await.unwrap(), [boot()]);
+        assert_eq!(store.hash_runs(1, 2).await.unwrap(), group.hashes[..2]);
+        assert_eq!(store.hash_runs(1, 15).await.unwrap(), group.hashes[1..]);
+        assert_eq!(store.hash_runs(2, 1).await.unwrap(), []);
+        let known = store.known_event_ids(&keys).await.unwrap();
+        assert_eq!(known.into_iter().collect::<Vec<_>>(), [(keys[0], -5)]);
+        let known = store.known_notes(&keys).await.unwrap();
+        assert_eq!(known.into_iter().collect::<Vec<_>>(), [keys[1]]);
+        assert!(store.known_notes(&[]).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn sources_and_boots_are_kept_as_they_are_now() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let first = Group { sources: vec![source()], boots: vec![boot()], ..group(1) };
+        store.write_group(&first).await.unwrap();
+        let later = StoredSource {
+            last_push_us: 8,
+            last_heartbeat_us: Some(7),
+            state: "silent".into(),
+            ..source()
+        };
+        let grown = StoredBoot {
+            last_received_us: 9,
+            closing: true,
+            received: "[[1,9]]".into(),
+            refused: "[]".into(),
+            lost: "[]".into(),
+            given_up: "[]".into(),
+            heartbeats: "[1,2]".into(),
+            ..boot()
+        };
+        let second = Group { sources: vec![later.clone()], boots: vec![grown.clone()], ..group(2) };
+        store.write_group(&second).await.unwrap();
+        assert_eq!(store.load_sources().await.unwrap(), [later]);
+        assert_eq!(store.load_boots().await.unwrap(), [grown]);
+    }
+
+    #[tokio::test]
+    async fn a_group_is_on_disk_whole_or_not_at_all() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        store.write_group(&group(1)).await.unwrap();
+        assert!(store.has_commit("000001").await.unwrap());
+        let row = Row { n: 1, kind: 8, received_us: 9, body: "{}".into() };
+        let again = Group { records: vec![row], ..group(1) };
+        store.write_group(&again).await.unwrap_err();
+        let start = Position { collector: store.collector(), n: 0 };
+        assert_eq!(store.read_records(start, 10).await.unwrap(), []);
+        assert!(!store.has_commit("000002").await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_newest_thousand_commits_are_kept() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        for number in 1..=limits::COMMITS_KEPT + 5 {
+            store.write_group(&group(number)).await.unwrap();
+        }
+        assert!(!store.has_commit("000005").await.unwrap());
+        assert!(store.has_commit("000006").await.unwrap());
+        assert!(store.has_commit("001005").await.unwrap());
+        assert_eq!(store.log_end(store.collector()).await.unwrap(), limits::COMMITS_KEPT + 5);
+    }
+
+    #[tokio::test]
+    async fn counts_of_a_minute_add_up() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let (service, env) = (id("s"), id("prod"));
+        let outcomes = vec![OutcomeCount {
+            service: service.clone(),
+            env: env.clone(),
+            minute: 7,
+            outcome: Outcome::Evicted,
+            count: 3,
+        }];
+        let latencies = vec![LatencyCount {
+            service,
+            env,
+            minute: 7,
+            metric: "check",
+            buckets: vec![1, 0, 2],
+            sum_us: u64::MAX,
+        }];
+        for number in 1..=2 {
+            let (outcomes, latencies) = (outcomes.clone(), latencies.clone());
+            store.write_group(&Group { outcomes, latencies, ..group(number) }).await.unwrap();
+        }
+        let mut writer = store.writer().await;
+        let count: i64 =
+            sqlx::query_scalar("SELECT count FROM rollups").fetch_one(&mut *writer).await.unwrap();
+        let latency: (String, i64) = sqlx::query_as("SELECT buckets, sum_us FROM latencies")
+            .fetch_one(&mut *writer)
+            .await
+            .unwrap();
+        assert_eq!(count, 6);
+        assert_eq!(latency, ("[2,0,4]".into(), i64::MAX));
+    }
+}
