@@ -79,9 +79,9 @@ impl Rejection {
 impl Item {
     /// An outcome for the log.
     pub(super) fn of_event(event: Result<Event, Refusal>, hash: KeyedHash) -> Self {
-        match event.map(|event| Ready::new(event, hash)) {
-            Ok(Ok(ready)) => Self::Event(Box::new(ready)),
-            Ok(Err(refusal)) | Err(refusal) => Self::Refused(Box::new(refusal)),
+        match event {
+            Ok(event) => Ready::new(event, hash).map_or_else(Self::Refused, Self::Event),
+            Err(refusal) => Self::Refused(Box::new(refusal)),
         }
     }
 
@@ -106,14 +106,16 @@ impl Item {
 }
 
 impl Ready {
-    fn new(event: Event, hash: KeyedHash) -> Result<Self, Refusal> {
+    fn new(event: Event, hash: KeyedHash) -> Result<Box<Self>, Box<Refusal>> {
         let made = serde_json::to_vec(&event.content())
             .and_then(|content| Ok((content, serde_json::to_string(&event)?)));
         match made {
-            Ok((content, body)) => Ok(Self { content: hash.of(&[&content]), event, body }),
+            Ok((content, body)) => {
+                Ok(Box::new(Self { content: hash.of(&[&content]), event, body }))
+            }
             Err(error) => {
                 let ready = Self { event, body: error.to_string(), content: 0 };
-                Err(ready.rejected(Rejection::NotWritable, hash))
+                Err(Box::new(ready.rejected(Rejection::NotWritable, hash)))
             }
         }
     }

@@ -96,13 +96,13 @@ impl Store {
     }
 }
 
-fn unreadable(table: &'static str, detail: impl ToString) -> StoreError {
+fn unreadable(table: &'static str, detail: &impl ToString) -> StoreError {
     StoreError::Unreadable { table, detail: detail.to_string() }
 }
 
 fn read_source(row: &SqliteRow) -> Result<StoredSource, StoreError> {
     let id = |column: usize| {
-        Id::parse(row.try_get(column)?).map_err(|error| unreadable("sources", error))
+        Id::parse(row.try_get(column)?).map_err(|error| unreadable("sources", &error))
     };
     Ok(StoredSource {
         id: row.try_get(0)?,
@@ -114,7 +114,7 @@ fn read_source(row: &SqliteRow) -> Result<StoredSource, StoreError> {
 }
 
 fn read_boot(row: &SqliteRow) -> Result<StoredBoot, StoreError> {
-    let boot = Boot::parse(row.try_get(2)?).map_err(|error| unreadable("boots", error))?;
+    let boot = Boot::parse(row.try_get(2)?).map_err(|error| unreadable("boots", &error))?;
     Ok(StoredBoot {
         id: row.try_get(0)?,
         source_id: row.try_get(1)?,
@@ -303,5 +303,5 @@ impl Store {
 }
 
 fn key(table: &'static str, bytes: &[u8]) -> Result<Key, StoreError> {
-    Key::try_from(bytes).map_err(|error| unreadable(table, error))
+    Key::try_from(bytes).map_err(|error| unreadable(table, &error))
 }

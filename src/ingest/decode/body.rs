@@ -87,14 +87,14 @@ pub(super) fn cut(body: &[u8], format: Format) -> Result<Vec<&str>, BodyError> {
     match format {
         Format::Json if text.starts_with('[') => cut_array(text),
         Format::Json => {
-            let value: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+            let value: &RawValue = serde_json::from_str(text).map_err(|error| not_json(&error))?;
             Ok(vec![value.get()])
         }
         Format::NdJson => cut_lines(text),
     }
 }
 
-fn not_json(error: serde_json::Error) -> BodyError {
+fn not_json(error: &serde_json::Error) -> BodyError {
     BodyError::NotJson(error.to_string())
 }
 
@@ -115,8 +115,8 @@ fn cut_lines(text: &str) -> Result<Vec<&str>, BodyError> {
 
 fn cut_array(text: &str) -> Result<Vec<&str>, BodyError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let cut = json.deserialize_seq(Elements).map_err(not_json)?;
-    json.end().map_err(not_json)?;
+    let cut = json.deserialize_seq(Elements).map_err(|error| not_json(&error))?;
+    json.end().map_err(|error| not_json(&error))?;
     if cut.beyond > 0 {
         return Err(BodyError::TooMany(limits::BATCH_EVENTS_MAX));
     }

@@ -43,10 +43,10 @@ fn without(path: &str) -> Value {
     event
 }
 
-fn one(text: &str) -> Result<Event, Refused> {
+fn one(text: &str) -> Result<Event, Box<Refused>> {
     let mut decoded = outcomes(text.as_bytes(), Format::Json, context()).unwrap();
     assert_eq!(decoded.items.len(), 1);
-    decoded.items.remove(0).map_err(|refusal| refusal.refused)
+    decoded.items.remove(0).map_err(|refusal| Box::new(refusal.refused))
 }
 
 fn taken(event: &Value) -> Event {

@@ -198,3 +198,124 @@ impl From<BlockingError> for Problem {
         Busy::Closing.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    use actix_web::rt::System;
+    use actix_web::{App, HttpServer};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::config::Config;
+    use crate::ingest::{Ingest, Parts};
+    use crate::metrics::Metrics;
+    use crate::store::fixtures::{self, Fixture};
+    use crate::vitals::Vitals;
+    use crate::web::routes;
+
+    struct World {
+        address: SocketAddr,
+        vitals: Arc<Vitals>,
+        _folder: tempfile::TempDir,
+    }
+
+    /// A server that waits for a body for 0.2 s.
+    async fn serve() -> World {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let (store, vitals, clock) = (Arc::new(store), Arc::new(Vitals::default()), Clock::System);
+        let metrics = Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await.unwrap();
+        let metrics = Arc::new(metrics);
+        let parts = Parts {
+            store: Arc::clone(&store),
+            vitals: Arc::clone(&vitals),
+            metrics: Arc::clone(&metrics),
+            clock: clock.clone(),
+            gap_grace_us: 0,
+        };
+        let ingest = Ingest::start(parts).await.unwrap();
+        let config = Arc::new(Config::default());
+        let vitals_there = Arc::clone(&vitals);
+        let state = web::Data::new(AppState { store, ingest, metrics, vitals, clock, config });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = HttpServer::new(move || {
+            App::new()
+                .app_data(state.clone())
+                .app_data(BodyPatience(Duration::from_millis(200)))
+                .configure(routes)
+        });
+        let server = server.workers(1).disable_signals().listen(listener).unwrap();
+        actix_web::rt::spawn(server.run());
+        World { address, vitals: vitals_there, _folder }
+    }
+
+    /// Sends these bytes and reads the head of the answer.
+    async fn answer(world: &World, length: usize, body: &'static str) -> String {
+        let address = world.address;
+        let asked = web::block(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let head = format!(
+                "POST /api/v1/outcomes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut answer = vec![0; 4_096];
+            let length = stream.read(&mut answer).unwrap();
+            String::from_utf8_lossy(&answer[..length]).to_lowercase()
+        });
+        asked.await.unwrap()
+    }
+
+    #[test]
+    fn a_408_comes_when_the_body_hangs() {
+        System::new().block_on(async {
+            let world = serve().await;
+            let hung = answer(&world, 100, "[{\"service\":").await;
+            assert!(hung.starts_with("http/1.1 408 "), "{hung}");
+            assert!(hung.contains("body_too_slow"), "{hung}");
+            let next = answer(&world, 2, "[]").await;
+            assert!(next.starts_with("http/1.1 200 "), "{next}");
+        });
+    }
+
+    #[test]
+    fn a_429_says_that_the_audit_is_behind_and_when_to_try_again() {
+        System::new().block_on(async {
+            let world = serve().await;
+            world.vitals.set_judged(0, limits::AUDIT_LAG_US_MAX + 1);
+            let behind = answer(&world, 2, "[]").await;
+            assert!(behind.starts_with("http/1.1 429 "), "{behind}");
+            assert!(behind.contains("\r\nretry-after: 2\r\n"), "{behind}");
+            assert!(behind.contains("audit_behind"), "{behind}");
+        });
+    }
+
+    #[test]
+    fn a_503_says_that_the_collector_is_closing() {
+        System::new().block_on(async {
+            let world = serve().await;
+            world.vitals.set_closing();
+            let closing = answer(&world, 2, "[]").await;
+            assert!(closing.starts_with("http/1.1 503 "), "{closing}");
+            assert!(closing.contains("\r\nretry-after: 5\r\n"), "{closing}");
+        });
+    }
+
+    #[test]
+    fn being_busy_is_an_overload_or_an_outage() {
+        for (busy, status) in [
+            (Busy::QueueFull, 429),
+            (Busy::AuditBehind, 429),
+            (Busy::DatabaseAway, 503),
+            (Busy::Closing, 503),
+        ] {
+            let problem = Problem::from(busy);
+            assert_eq!((problem.status.as_u16(), problem.code), (status, busy.code()));
+            assert!(problem.retry_after_s.is_some_and(|seconds| seconds > 0));
+        }
+    }
+}
