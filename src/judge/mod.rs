@@ -40,14 +40,20 @@ pub struct Parts {
 /// The one judge of a database.
 pub struct Judge {
     parts: Parts,
+    /// Gone after a step that failed: then all is read back first, since the commit of the step
+    /// may have come through.
+    known: Option<Known>,
+}
+
+/// What is known of the log up to a position.
+struct Known {
     audit: Audit,
     at: Position,
     change: i64,
 }
 
-impl Judge {
-    /// Goes on where the stored progress ends.
-    pub async fn open(parts: Parts) -> Result<Self, StoreError> {
+impl Known {
+    async fn read(parts: &Parts) -> Result<Self, StoreError> {
         let collector = parts.store.collector();
         let audit = memory::restore(&parts.store, &parts.settings).await?;
         let n = parts.store.read_progress(collector).await?;
@@ -55,95 +61,112 @@ impl Judge {
         parts.vitals.set_judged(n, 0);
         parts.vitals.set_findings(change);
         parts.vitals.set_tick_due(audit.tick_due_us());
-        Ok(Self { at: Position { collector, n }, parts, audit, change })
+        Ok(Self { audit, at: Position { collector, n }, change })
     }
 
-    /// Judges the next records. Returns how many; 0 if all are judged.
-    ///
-    /// After an error the step is undone, in memory too.
-    pub async fn step(&mut self) -> Result<usize, StoreError> {
-        match self.try_step().await {
-            Ok(judged) => Ok(judged),
-            Err(error) => {
-                self.audit = memory::restore(&self.parts.store, &self.parts.settings).await?;
-                Err(error)
-            }
+    /// Folds these records and stores what they change.
+    async fn judge(&mut self, parts: &Parts, records: &[Record]) -> Result<(), StoreError> {
+        let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
+        load_for(&parts.store, &mut self.audit, records).await?;
+        for record in records {
+            fold(&parts.store, &mut self.audit, record).await?;
         }
+        self.change = save(parts, &mut self.audit, records, (end, self.change)).await?;
+        self.at = end;
+        memory::bound(&mut self.audit);
+        parts.vitals.set_tick_due(self.audit.tick_due_us());
+        parts.vitals.set_findings(self.change);
+        Ok(())
+    }
+}
+
+impl Judge {
+    /// Goes on where the stored progress ends.
+    pub async fn open(parts: Parts) -> Result<Self, StoreError> {
+        let known = Known::read(&parts).await?;
+        Ok(Self { parts, known: Some(known) })
     }
 
-    async fn try_step(&mut self) -> Result<usize, StoreError> {
-        let records = self.parts.store.read_records(self.at, STEP_RECORDS).await?;
-        let (Some(first), Some(last)) = (records.first(), records.last()) else {
-            self.parts.vitals.set_judged(self.at.n, 0);
+    /// Judges the next records. Returns how many; 0 if all are judged. A step that fails changes
+    /// nothing.
+    pub async fn step(&mut self) -> Result<usize, StoreError> {
+        let Parts { store, vitals, clock, .. } = &self.parts;
+        let mut known = match self.known.take() {
+            Some(known) => known,
+            None => Known::read(&self.parts).await?,
+        };
+        let records = match store.read_records(known.at, STEP_RECORDS).await {
+            Ok(records) => records,
+            Err(error) => {
+                self.known = Some(known);
+                return Err(error);
+            }
+        };
+        let Some(oldest_us) = records.first().map(|record| record.received_us) else {
+            vitals.set_judged(known.at.n, 0);
+            self.known = Some(known);
             return Ok(0);
         };
-        let (oldest_us, end) = (first.received_us, last.position);
-        self.load_for(&records).await?;
-        for record in &records {
-            self.fold(record).await?;
+        let judged = known.judge(&self.parts, &records).await;
+        vitals.set_judged(known.at.n, clock.now_us().saturating_sub(oldest_us));
+        if judged.is_ok() {
+            self.known = Some(known);
         }
-        let change = self.save(&records, end).await?;
-        (self.at, self.change) = (end, change);
-        memory::bound(&mut self.audit);
-        let vitals = &self.parts.vitals;
-        vitals.set_tick_due(self.audit.tick_due_us());
-        vitals.set_judged(end.n, self.parts.clock.now_us().saturating_sub(oldest_us));
-        vitals.set_findings(change);
-        Ok(records.len())
+        judged.map(|()| records.len())
     }
+}
 
-    async fn save(&mut self, records: &[Record], end: Position) -> Result<i64, StoreError> {
-        let judged = Judged {
-            confirmed: self.audit.book.take_confirmed(),
-            skipped: self
-                .audit
-                .take_skipped()
-                .into_iter()
-                .map(|(check, count)| (check.to_owned(), count))
-                .collect(),
-        };
-        let step = Step::take(&mut self.audit, records, end)?;
-        let Parts { store, metrics, clock, .. } = &self.parts;
-        let counted = metrics.count_judged(&judged);
-        let now_us = clock.now_us();
-        let change = store.save_step(&step, counted.totals(), now_us, self.change).await?;
-        metrics.judged(&counted);
-        Ok(change)
+async fn save(
+    parts: &Parts,
+    audit: &mut Audit,
+    records: &[Record],
+    (end, change): (Position, i64),
+) -> Result<i64, StoreError> {
+    let Parts { store, metrics, clock, .. } = parts;
+    let skipped = audit.take_skipped().into_iter();
+    let judged = Judged {
+        confirmed: audit.book.take_confirmed(),
+        skipped: skipped.map(|(check, count)| (check.to_owned(), count)).collect(),
+    };
+    let step = Step::take(audit, records, end)?;
+    let counted = metrics.count_judged(&judged);
+    let change = store.save_step(&step, counted.totals(), clock.now_us(), change).await?;
+    metrics.judged(&counted);
+    Ok(change)
+}
+
+/// Loads what the records need, as far as that can be seen before they are folded.
+async fn load_for(store: &Store, audit: &mut Audit, records: &[Record]) -> Result<(), StoreError> {
+    loop {
+        let needs = audit.needs(records);
+        if needs.is_empty() {
+            return Ok(());
+        }
+        store.load_facts(&mut audit.facts, &needs).await?;
     }
+}
 
-    /// Loads what the records need, as far as that can be seen before they are folded.
-    async fn load_for(&mut self, records: &[Record]) -> Result<(), StoreError> {
+async fn fold(store: &Store, audit: &mut Audit, record: &Record) -> Result<(), StoreError> {
+    if let Some(id) = audit.needs_finding(record) {
+        if let Some(finding) = store.finding(id).await? {
+            audit.load_finding(finding.finding);
+        }
+    }
+    load_for(store, audit, std::slice::from_ref(record)).await?;
+    audit.fold(record);
+    loop {
+        let ready = audit.ready();
+        if ready.is_empty() {
+            return Ok(());
+        }
         loop {
-            let needs = self.audit.needs(records);
+            let needs = audit.needs_of(&ready);
             if needs.is_empty() {
-                return Ok(());
+                break;
             }
-            self.parts.store.load_facts(&mut self.audit.facts, &needs).await?;
+            store.load_facts(&mut audit.facts, &needs).await?;
         }
-    }
-
-    async fn fold(&mut self, record: &Record) -> Result<(), StoreError> {
-        if let Some(id) = self.audit.needs_finding(record) {
-            if let Some(finding) = self.parts.store.finding(id).await? {
-                self.audit.load_finding(finding.finding);
-            }
-        }
-        self.load_for(std::slice::from_ref(record)).await?;
-        self.audit.fold(record);
-        loop {
-            let ready = self.audit.ready();
-            if ready.is_empty() {
-                return Ok(());
-            }
-            loop {
-                let needs = self.audit.needs_of(&ready);
-                if needs.is_empty() {
-                    break;
-                }
-                self.parts.store.load_facts(&mut self.audit.facts, &needs).await?;
-            }
-            self.audit.settle(&ready);
-        }
+        audit.settle(&ready);
     }
 }
 
@@ -173,3 +196,6 @@ pub async fn run(mut judge: Judge, mut stop: watch::Receiver<bool>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,3 +139,10 @@ pub(crate) async fn insert_sum(
 pub(crate) async fn run(store: &Store, sql: &'static str) {
     sqlx::query(sql).execute(&mut *store.writer().await).await.unwrap();
 }
+
+impl Store {
+    /// Does something to the database behind its back.
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        sqlx::query(sql).execute(&mut *self.writer().await).await.unwrap();
+    }
+}

@@ -1,0 +1,107 @@
+//! The step: once each record, whatever fails.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::outcome::Body;
+use crate::store::log::{self, Row};
+use crate::store::{FindingFilter, fixtures};
+
+const START_US: i64 = fixtures::NOON_US;
+
+fn body(seq: u64, outcome: &str) -> Body {
+    let text = format!(
+        r#"{{"service":"s","env":"prod","source":"a","boot":"1","seq":{seq},
+        "occurred_at":"2026-11-30T12:00:0{seq}Z","player":"p","outcome":"{outcome}",
+        "signature":{{"room":"r","round":"1","net":"5","final":true}}}}"#
+    );
+    Body::Event(serde_json::from_str(&text).unwrap())
+}
+
+async fn append(store: &Store, bodies: &[Body]) {
+    let n = store.log_end(store.collector()).await.unwrap();
+    let row = |(i, body): (i64, &Body)| {
+        let (kind, body) = log::encode(body).unwrap();
+        Row { n: n + i, kind, received_us: START_US + i, body }
+    };
+    let rows: Vec<Row> = (1..).zip(bodies).map(row).collect();
+    log::append(&mut *store.writer().await, store.collector(), &rows).await.unwrap();
+}
+
+async fn judge(store: &Arc<Store>) -> Judge {
+    let vitals = Arc::new(Vitals::default());
+    let metrics = Metrics::open(Arc::clone(store), Arc::clone(&vitals)).await.unwrap();
+    let parts = Parts {
+        store: Arc::clone(store),
+        vitals,
+        metrics: Arc::new(metrics),
+        clock: Clock::manual(START_US),
+        settings: Settings { warmup_us: 0, ..Settings::default() },
+    };
+    Judge::open(parts).await.unwrap()
+}
+
+async fn counts(store: &Store) -> Vec<u64> {
+    let page = store.findings(&FindingFilter::default(), None, 10).await.unwrap();
+    page.rows.iter().map(|row| row.finding.count).collect()
+}
+
+#[tokio::test]
+async fn a_step_that_fails_is_repeated_and_counts_once() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    append(&store, &[body(1, "processed"), body(2, "processed")]).await;
+    assert_eq!(judge.step().await.unwrap(), 2);
+    append(&store, &[body(3, "processed")]).await;
+    store.execute("ALTER TABLE progress RENAME TO elsewhere").await;
+    for _ in 0..3 {
+        judge.step().await.unwrap_err();
+    }
+    assert_eq!(counts(&store).await, [1]);
+    store.execute("ALTER TABLE elsewhere RENAME TO progress").await;
+    assert_eq!(judge.step().await.unwrap(), 1);
+    assert_eq!(judge.step().await.unwrap(), 0);
+    assert_eq!(counts(&store).await, [2]);
+}
+
+#[tokio::test]
+async fn a_step_that_was_stored_but_not_answered_is_not_repeated() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    append(&store, &[body(1, "processed"), body(2, "processed")]).await;
+    judge.step().await.unwrap();
+    // As after a commit whose answer was lost: what is known is gone, what is stored is not.
+    judge.known = None;
+    assert_eq!(judge.step().await.unwrap(), 0);
+    append(&store, &[body(3, "processed")]).await;
+    assert_eq!(judge.step().await.unwrap(), 1);
+    assert_eq!(counts(&store).await, [2]);
+}
+
+#[tokio::test]
+async fn facts_are_read_back_as_they_were_written() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let events =
+        [body(1, "unknown"), body(2, "processed"), body(3, "evicted"), body(4, "processed")];
+    for event in &events {
+        append(&store, std::slice::from_ref(event)).await;
+        // Each step by a judge that knows nothing but the store.
+        assert_eq!(judge(&store).await.step().await.unwrap(), 1);
+    }
+    let page = store.findings(&FindingFilter::default(), None, 10).await.unwrap();
+    let mut found: Vec<_> = page
+        .rows
+        .iter()
+        .map(|row| (row.finding.kind.as_str(), row.finding.cause.clone()))
+        .collect();
+    found.sort();
+    let expected = [
+        ("duplicate_leak", "evicted"),
+        ("indeterminate_outcome", "possibly_twice"),
+        ("live_eviction", "unknown"),
+    ];
+    assert_eq!(found, expected.map(|(kind, cause)| (kind, cause.to_owned())));
+}
