@@ -63,8 +63,17 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn failed(why: &anyhow::Error) -> ExitCode {
-    eprintln!("dedupwatch: {}", format!("{why:#}").trim_end());
+    eprintln!("dedupwatch: {}", told(why).trim_end());
     ExitCode::from(if why.is::<Problems>() { 2 } else { 1 })
+}
+
+/// The error and its causes, without those that its own text tells already.
+fn told(why: &anyhow::Error) -> String {
+    why.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told {
+        told if told.is_empty() => cause,
+        told if told.contains(&cause) => told,
+        told => format!("{told}: {cause}"),
+    })
 }
 
 /// Logs go to standard error; standard output is for what a command prints.

@@ -108,6 +108,7 @@ fn a_database_that_cannot_be_is_told() {
         assert_eq!(refused.status.code(), Some(1));
         let told = text(&refused.stderr);
         assert!(told.contains("can't use the database") && told.contains("file"), "{told}");
+        assert_eq!(told.matches("os error").count().max(1), 1, "said twice: {told}");
     }
 }
 
