@@ -44,6 +44,12 @@ mod tests {
         Key { rule: Rule::DuplicateLeak, service: service.into(), env: env.into() }
     }
 
+    /// The number that Alertmanager 0.25 gives to an alert with these labels.
+    #[test]
+    fn fingerprints_are_those_of_alertmanager() {
+        assert_eq!(key("settle", "prod").fingerprint(), "19e916d7bd055742");
+    }
+
     #[test]
     fn fingerprints_tell_alerts_apart() {
         assert_eq!(key("a", "b").fingerprint(), key("a", "b").fingerprint());

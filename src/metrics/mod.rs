@@ -71,7 +71,8 @@ struct State {
     totals: BTreeMap<String, BTreeMap<Vec<String>, i64>>,
     labels: Labels,
     rejects: Rejects,
-    gauges: Gauges,
+    /// `None` while they can't be read: then they are left out, not shown as 0.
+    gauges: Option<Gauges>,
 }
 
 impl Metrics {
@@ -151,11 +152,11 @@ impl Metrics {
     /// All metrics in the text format; send it as [`CONTENT_TYPE`]. While the database is away,
     /// the gauges that are read from it are left out: an old number would look like a new one.
     pub async fn render(&self) -> Result<String, MetricsError> {
-        let gauges = self.store.read_gauges().await.unwrap_or_else(|error| {
+        let gauges = self.store.read_gauges().await;
+        if let Err(error) = &gauges {
             tracing::warn!(%error, "the gauges of /metrics can't be read");
-            Gauges::default()
-        });
-        self.shared.lock().gauges = gauges;
+        }
+        self.shared.lock().gauges = gauges.ok();
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 }

@@ -59,7 +59,7 @@ fn known(state: &mut State) -> BTreeSet<(String, String)> {
             known.insert((service.clone(), env.clone()));
         }
     }
-    for (service, env, _) in state.gauges.sources.keys() {
+    for (service, env, _) in state.gauges.iter().flat_map(|gauges| gauges.sources.keys()) {
         known.insert((state.labels.service(service), state.labels.env(env)));
     }
     known
@@ -115,12 +115,14 @@ pub(super) fn latencies(state: &State, latency: Latency) -> Samples {
 
 pub(super) fn open_findings(state: &mut State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for (service, _) in known(state) {
+    let known = known(state);
+    let Some(gauges) = &state.gauges else { return Samples::new() };
+    for (service, _) in known {
         for kind in CRITICAL {
             counts.insert(vec![kind.as_str().to_owned(), service.clone()], 0);
         }
     }
-    for ((kind, service, _), (rows, _)) in &state.gauges.open {
+    for ((kind, service, _), (rows, _)) in &gauges.open {
         let labels = vec![kind.clone(), state.labels.service(service)];
         *counts.entry(labels).or_default() += rows;
     }
@@ -129,7 +131,9 @@ pub(super) fn open_findings(state: &mut State) -> Samples {
 
 pub(super) fn amounts(state: &mut State, part: fn(&Amounts) -> i128) -> Samples {
     let mut sums: BTreeMap<Vec<String>, i128> = BTreeMap::new();
-    for ((_, service, ledger), (_, open)) in &state.gauges.open {
+    let open = state.gauges.iter().flat_map(|gauges| &gauges.open);
+    // What is about no ledger has no amount of these four sorts.
+    for ((_, service, ledger), (_, open)) in open.filter(|((_, _, ledger), _)| !ledger.is_empty()) {
         if let Some(ledger) = state.labels.ledger(ledger) {
             *sums.entry(vec![state.labels.service(service), ledger]).or_default() += part(open);
         }
@@ -139,7 +143,9 @@ pub(super) fn amounts(state: &mut State, part: fn(&Amounts) -> i128) -> Samples 
 
 pub(super) fn sources(state: &mut State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for ((service, _, source_state), (count, _)) in &state.gauges.sources {
+    for ((service, _, source_state), (count, _)) in
+        state.gauges.iter().flat_map(|gauges| &gauges.sources)
+    {
         let service = state.labels.service(service);
         for zero in ["open", "silent", "closed"] {
             counts.entry(vec![service.clone(), zero.to_owned()]).or_default();
@@ -151,7 +157,7 @@ pub(super) fn sources(state: &mut State) -> Samples {
 
 pub(super) fn last_push(state: &mut State) -> Samples {
     let mut newest: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for ((service, _, _), (_, push_us)) in &state.gauges.sources {
+    for ((service, _, _), (_, push_us)) in state.gauges.iter().flat_map(|gauges| &gauges.sources) {
         let last = newest.entry(vec![state.labels.service(service)]).or_insert(*push_us);
         *last = (*last).max(*push_us);
     }
@@ -160,7 +166,9 @@ pub(super) fn last_push(state: &mut State) -> Samples {
 
 pub(super) fn alerts(state: &mut State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for ((rule, service, alert_state), count) in &state.gauges.alerts {
+    for ((rule, service, alert_state), count) in
+        state.gauges.iter().flat_map(|gauges| &gauges.alerts)
+    {
         let labels = vec![rule.clone(), state.labels.service(service), alert_state.clone()];
         *counts.entry(labels).or_default() += count;
     }

@@ -211,6 +211,16 @@ async fn gauges_are_read_from_the_store() {
 }
 
 #[tokio::test]
+async fn what_can_not_be_read_is_not_shown_as_zero() {
+    let world = World::new().await;
+    world.commit(&everything()).await;
+    world.has(r#"dedup_open_findings{kind="duplicate_leak",service="poker"} 0"#).await;
+    fixtures::run(&world.store, "DROP TABLE finding_sums").await;
+    world.has_not("dedup_open_findings").await;
+    world.has(r#"dedupwatch_ingest_events_total{result="written"} 3"#).await;
+}
+
+#[tokio::test]
 async fn the_collector_tells_about_itself() {
     let world = World::new().await;
     world.metrics.shared.vitals.set_queue_events(17);

@@ -62,7 +62,10 @@ fn open(what: &str, seen: &Seen) -> String {
     let moved: Vec<_> =
         seen.open.iter().filter_map(|open| Some((&open.ledger, amounts(&open.amounts)?))).collect();
     for (ledger, amounts) in moved.iter().take(LEDGERS_TOLD_MAX) {
-        let _ = write!(text, " Ledger {ledger}: {amounts} (minor units).");
+        let _ = match ledger.as_str() {
+            "" => write!(text, " Amounts: {amounts} (minor units)."),
+            ledger => write!(text, " Ledger {ledger}: {amounts} (minor units)."),
+        };
     }
     if moved.len() > LEDGERS_TOLD_MAX {
         let _ = write!(text, " And {} ledgers more.", moved.len() - LEDGERS_TOLD_MAX);
@@ -84,4 +87,49 @@ fn amounts(amounts: &Amounts) -> Option<String> {
         .map(|(name, amount)| format!("{name} {amount}"))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Severity;
+    use crate::store::alerts::Open;
+
+    fn seen(open: Vec<Open>) -> Seen {
+        let severity = Severity::Critical;
+        Seen { severity, count: 1, others: 0, newest_us: 0, example: None, open }
+    }
+
+    #[test]
+    fn each_sort_of_amount_is_told_by_ledger_and_in_full() {
+        let all = Amounts {
+            overpaid: i128::MAX,
+            overcharged: 2,
+            underpaid: 3,
+            undercharged: 4,
+            exposure: 5,
+        };
+        let open_rows = |ledger: &str, rows, amounts| Open { ledger: ledger.into(), rows, amounts };
+        let seen = seen(vec![
+            open_rows("", 1, Amounts { exposure: 7, ..Amounts::default() }),
+            open_rows("chips", 2, all),
+            open_rows("none", 3, Amounts::default()),
+        ]);
+        assert_eq!(
+            open("Still open", &seen),
+            "Still open: 6 findings. Amounts: exposed 7 (minor units). Ledger chips: overpaid \
+             170141183460469231731687303715884105727, overcharged 2, underpaid 3, undercharged 4, \
+             exposed 5 (minor units)."
+        );
+    }
+
+    #[test]
+    fn many_ledgers_are_counted_instead() {
+        let amounts = Amounts { overpaid: 1, ..Amounts::default() };
+        let open_of = |n| Open { ledger: format!("l{n:02}"), rows: 1, amounts };
+        let text = open("Still open", &seen((0..12).map(open_of).collect()));
+        assert!(text.contains("Ledger l09: overpaid 1"), "{text}");
+        assert!(text.ends_with("And 2 ledgers more."), "{text}");
+        assert!(!text.contains("l10"), "{text}");
+    }
 }
