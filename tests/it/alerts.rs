@@ -129,6 +129,41 @@ async fn a_hole_that_stays_is_told_of() {
     app.stop().await;
 }
 
+/// The second settlement of the player of [`event`] 1.
+fn next() -> Value {
+    let mut next = event(2);
+    next["player"] = event(1)["player"].clone();
+    next
+}
+
+#[tokio::test]
+async fn a_live_eviction_is_always_told() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    let mut pushing = next();
+    pushing["evicted"] = json!([event(1)["signature"]]);
+    assert_eq!(app.push(&json!([event(1), pushing])).await.status, 200);
+    clock.advance(5 * SECOND_US);
+    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "LiveEviction", "warning"]]);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_false_block_is_told_with_what_is_owed() {
+    let receiver = Receiver::start().await;
+    let clock = Clock::manual(now_us());
+    let app = start_at(&clock, &receiver).await;
+    let mut blocked = next();
+    blocked["outcome"] = "replay_blocked".into();
+    assert_eq!(app.push(&json!([event(1), blocked])).await.status, 200);
+    clock.advance(40 * SECOND_US);
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["firing", "FalseBlock", "critical"]]);
+    assert!(got[0].description().contains("underpaid 100 "), "{}", got[0].description());
+    app.stop().await;
+}
+
 async fn wait_for(receiver: &Receiver, count: usize) -> Vec<Got> {
     let end = std::time::Instant::now() + PATIENCE;
     let mut got = Vec::new();
