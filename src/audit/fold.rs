@@ -86,7 +86,7 @@ impl Audit {
         source.first_us = source.first_us.min(at_us);
         source.last_us = source.last_us.max(at_us);
         let filled = match event.sequence() {
-            Some((boot, seq)) => source.run(boot, at_us).event(seq, at_us),
+            Some((boot, seq)) => source.run(boot, at_us, seq).event(seq, at_us),
             None => {
                 source.unnumbered_us = source.unnumbered_us.max(Some(at_us));
                 false
@@ -250,7 +250,9 @@ impl Audit {
     fn silent(&mut self, silent: &Silent) {
         let received_us = self.received_us;
         let Some(source) = self.sources.entry(&silent.from, received_us) else { return };
-        source.run(silent.boot, received_us).silent = true;
+        if let Some(run) = source.known_run(silent.boot) {
+            run.silent = true;
+        }
         let id = source.id;
         self.reopen(id, false);
     }
@@ -258,7 +260,7 @@ impl Audit {
     fn given_up(&mut self, given_up: &GivenUp, record: &Record) {
         let received_us = self.received_us;
         let Some(source) = self.sources.entry(&given_up.from, received_us) else { return };
-        let run = source.run(given_up.boot, received_us);
+        let Some(run) = source.known_run(given_up.boot) else { return };
         run.give_up(given_up.first_seq, given_up.last_seq);
         let (missing, at_us) = (run.missing(), run.last_word_us);
         let text = format!(
@@ -280,10 +282,8 @@ impl Audit {
         if !self.groups.contains_key(&(Kind::TelemetryGap, subject)) {
             return;
         }
-        let missing = self.sources.entry(from, self.received_us).map(|source| {
-            let at_us = source.last_us;
-            source.run(boot, at_us).missing()
-        });
+        let source = self.sources.entry(from, self.received_us);
+        let missing = source.and_then(|source| source.known_run(boot)).map(|run| run.missing());
         let received_us = self.received_us;
         self.group_of_boot(Kind::TelemetryGap, (from, boot), |group| {
             group.set(missing.unwrap_or_default(), None, received_us);
@@ -326,17 +326,7 @@ impl Audit {
     fn refused(&mut self, refused: &Refused, record: &Record) {
         let received_us = record.received_us;
         if let (Some(from), Some((boot, seq))) = (&refused.from, refused.sequence) {
-            if let Some(source) = self.sources.entry(from, received_us) {
-                source.run(boot, received_us).refuse(seq, received_us);
-                let (id, ledger) = (source.id, refused.ledger.clone());
-                if let Some(ledger) = ledger {
-                    if !source.ledgers.contains(&ledger) {
-                        source.ledgers.push(ledger.clone());
-                    }
-                    self.ledgers.join(&ledger, id, None);
-                }
-                self.reopen(id, false);
-            }
+            self.blind_at(from, (boot, seq), refused.ledger.as_deref());
         }
         let nobody = SourceName { service: Id::unread(), env: Id::unread(), source: Id::unread() };
         let from = refused.from.as_ref().unwrap_or(&nobody);
@@ -359,6 +349,24 @@ impl Audit {
                 group.add(occurrence, received_us);
             },
         );
+    }
+
+    /// A number was refused: its source is blind there until it comes after all.
+    fn blind_at(&mut self, from: &SourceName, (boot, seq): (Boot, u64), ledger: Option<&str>) {
+        let received_us = self.received_us;
+        let Some(source) = self.sources.entry(from, received_us) else { return };
+        if !source.has_sort_of(boot) {
+            return;
+        }
+        source.run(boot, received_us, seq).refuse(seq, received_us);
+        let id = source.id;
+        if let Some(ledger) = ledger {
+            if !source.ledgers.iter().any(|known| known == ledger) {
+                source.ledgers.push(ledger.to_owned());
+            }
+            self.ledgers.join(ledger, id, None);
+        }
+        self.reopen(id, false);
     }
 
     fn closed(&mut self, closed: &Closed) {

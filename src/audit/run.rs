@@ -42,12 +42,12 @@ pub(super) struct Run {
     /// First heard after a newer-looking run, and not as its backlog: which was first is not
     /// known.
     pub(super) out_of_order: bool,
-    /// Another run of the source was known before.
-    pub(super) later: bool,
+    /// From which number on holes are waited for, as the collector does.
+    heard_from: u64,
 }
 
 impl Run {
-    pub(super) fn new(boot: Boot, at_us: i64, newer_known: bool, known: bool) -> Self {
+    pub(super) fn new(boot: Boot, at_us: i64, out_of_order: bool, heard_from: u64) -> Self {
         Self {
             boot,
             stretches: Vec::new(),
@@ -62,8 +62,8 @@ impl Run {
             silent: false,
             first_word_us: at_us,
             last_word_us: at_us,
-            out_of_order: newer_known,
-            later: known,
+            out_of_order,
+            heard_from,
         }
     }
 
@@ -71,6 +71,7 @@ impl Run {
     pub(super) fn event(&mut self, seq: u64, at_us: i64) -> bool {
         self.first_word_us = self.first_word_us.min(at_us);
         self.last_word_us = self.last_word_us.max(at_us);
+        self.heard_from = self.heard_from.min(seq);
         let goes_on = self.stretches.last().is_none_or(|s| seq == s.last.saturating_add(1));
         let was_silent = self.silent;
         self.silent &= !goes_on;
@@ -158,6 +159,7 @@ impl Run {
 
     /// Remembers that a number was refused.
     pub(super) fn refuse(&mut self, seq: u64, received_us: i64) {
+        self.heard_from = self.heard_from.min(seq);
         if !self.covers(seq, seq) {
             self.refused.insert(seq, seq);
             self.refused_us = self.refused_us.max(received_us);
@@ -217,11 +219,9 @@ impl Run {
     /// How far it was heard without a hole that may still fill, and whether that is all.
     pub(super) fn heard(&self) -> (i64, bool) {
         let mut heard_us = i64::MIN;
-        let mut next = 1;
+        let mut next = self.heard_from;
         for (i, stretch) in self.stretches.iter().enumerate() {
-            // What a first run did before it was first heard is not waited for.
-            let waits = stretch.first > next && (i > 0 || self.later);
-            if waits && !self.is_given_up(next, stretch.first - 1) {
+            if stretch.first > next && !self.is_given_up(next, stretch.first - 1) {
                 return (heard_us.max(self.before_us(i)), false);
             }
             heard_us = heard_us.max(stretch.last_us);
@@ -256,7 +256,12 @@ impl Run {
 
     /// Adds the stretches in which numbers are missing.
     pub(super) fn holes(&self, blind: &mut Vec<Blind>) {
-        let mut next = 1;
+        if self.heard_from > 1 {
+            // Up to its first word, exclusive.
+            let to_us = self.first_word_us.saturating_sub(1);
+            blind.push(Blind { from_us: self.before_us(0), to_us });
+        }
+        let mut next = self.heard_from;
         for (i, stretch) in self.stretches.iter().enumerate() {
             if stretch.first > next {
                 // Within a run a hole may have the very times of its neighbours; what was before

@@ -81,17 +81,29 @@ impl Source {
         self.runs.last_key_value().map(|(_, run)| run)
     }
 
-    /// The run of this boot, made if it is new.
-    pub(super) fn run(&mut self, boot: Boot, at_us: i64) -> &mut Run {
-        let newer = self
-            .runs
-            .range(BootKey(boot)..)
-            .any(|(key, run)| key.0 != boot && run.first_word_us <= at_us);
-        if !self.runs.contains_key(&BootKey(boot)) && self.runs.len() >= RUNS_MAX {
+    /// The run of this boot, made if it is new. Only a later run of a known source is waited for
+    /// from 1 on: of the first one, nobody knows how long it has been running, so `first_seq`,
+    /// the number that it was first heard with, is where waiting begins.
+    pub(super) fn run(&mut self, boot: Boot, at_us: i64, first_seq: u64) -> &mut Run {
+        let key = BootKey(boot);
+        let mut newer = self.runs.range(key..).filter(|(other, _)| **other != key);
+        let out_of_order = newer.any(|(_, run)| run.first_word_us <= at_us);
+        let is_later = self.runs.range(..key).next().is_some();
+        if !self.runs.contains_key(&key) && self.runs.len() >= RUNS_MAX {
             self.runs.pop_first();
         }
-        let known = !self.runs.is_empty();
-        self.runs.entry(BootKey(boot)).or_insert_with(|| Run::new(boot, at_us, newer, known))
+        let heard_from = if is_later { 1 } else { first_seq };
+        self.runs.entry(key).or_insert_with(|| Run::new(boot, at_us, out_of_order, heard_from))
+    }
+
+    /// The run of this boot, if it was heard of.
+    pub(super) fn known_run(&mut self, boot: Boot) -> Option<&mut Run> {
+        self.runs.get_mut(&BootKey(boot))
+    }
+
+    /// Whether a boot is named as the others of the source are.
+    pub(super) fn has_sort_of(&self, boot: Boot) -> bool {
+        self.runs.keys().next().is_none_or(|known| known.0.same_sort(boot))
     }
 
     /// Whether others wait for it: it is watched and has not said goodbye or fallen silent.
@@ -154,7 +166,8 @@ impl Source {
         self.watched = true;
         self.first_us = self.first_us.min(heartbeat.at_us);
         self.offsets.add(received_us, heartbeat.at_us);
-        self.run(heartbeat.boot, heartbeat.at_us).heartbeat(heartbeat)
+        let next_seq = heartbeat.last_seq.saturating_add(1);
+        self.run(heartbeat.boot, heartbeat.at_us, next_seq).heartbeat(heartbeat)
     }
 }
 

@@ -222,3 +222,28 @@ fn where_time_is_that_of_receipt_a_backlog_has_its_grace_too() {
     world.hear(told(9.0, "a 1#2", "p", "r/1/70F", "processed"));
     assert!(world.rows.is_empty());
 }
+
+#[test]
+fn what_a_first_boot_did_before_it_was_heard_is_not_waited_for() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "b", "5", 900);
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(event(0.0, "a 1#1"));
+    world.heartbeat(7_300.0, "b", "5", 900);
+    assert_eq!(verdict(&mut world, 7_202.0, 2), Some(Kind::FalseBlock), "the horizon is over");
+    world.heartbeat(7_300.0, "a", "1", 2);
+    assert_eq!(world.only(Kind::FalseBlock).state, State::Confirmed);
+}
+
+#[test]
+fn an_older_boot_that_is_heard_last_is_not_waited_for_either() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(event(0.0, "a 1#1"));
+    world.heartbeat(150.0, "b", "2", 0);
+    world.hear(event(140.0, "b 1#7"));
+    world.hear(told(200.0, "a 1#2", "p", "never/1/70F", "replay_blocked"));
+    world.heartbeat(8_000.0, "a", "1", 2);
+    world.heartbeat(8_000.0, "b", "2", 0);
+    assert_eq!(world.only(Kind::UnverifiableBlock).state, State::Confirmed);
+}
