@@ -20,6 +20,7 @@ pub mod judge;
 pub mod limits;
 pub mod metrics;
 pub mod outcome;
+pub mod simulate;
 pub mod store;
 pub mod vitals;
 pub mod web;
