@@ -12,7 +12,9 @@
 //! `world` and `stream` are pure and seeded. `truth` shares no code with `audit`: two mistakes
 //! that are the same mistake would agree.
 
+pub mod check;
 mod fault;
+pub mod run;
 mod stream;
 pub mod truth;
 mod world;
