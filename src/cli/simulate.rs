@@ -1,12 +1,182 @@
-//! `simulate`: pushes simulated settlements to a collector.
+//! `simulate`: pushes simulated settlements to a collector; with `--check` it then compares what
+//! was found with the truth, with `--rate max` it measures instead.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::client::http;
+use crate::clock::Clock;
+use crate::config::LogFormat;
+use crate::simulate::check::{Comparison, check};
+use crate::simulate::load::{LoadReport, LoadSettings, load};
+use crate::simulate::run::{Pace, Played, play};
+use crate::simulate::{Fault, StreamSettings, parse_span_us};
+
+/// How long ago an accelerated game ends: longer than the default `block_grace` and
+/// `eviction_grace`, so that nobody has to wait for them.
+const LAG_US: i64 = 45_000_000;
+/// Requests of the API.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// Flags of `simulate`.
 #[derive(Debug, clap::Args)]
-pub(super) struct SimulateArgs {}
+pub(super) struct SimulateArgs {
+    /// The collector
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9736")]
+    target: String,
+    /// Same seed, same players, games, copies and faults
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Game time in all: 90s, 10m, 1h
+    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span)]
+    length: i64,
+    /// Game seconds in a real second; by default such that it takes half a minute
+    ///
+    /// Faster games are played in the past and end 45 s ago. Keep them under a minute: in a longer
+    /// one the collector takes the sources' clocks for wrong, and so they are.
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    speed: Option<f64>,
+    /// Players of each of the three services
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    players: u32,
+    /// A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times
+    ///
+    /// NAME: window-of-3, restart-empty (restarts with empty memory, every 30 s), two-guards (copies
+    /// reach another source's private memory), lost-telemetry, crash (what it decides in LENGTH is
+    /// not told, then it crashes and comes back with its memory). SERVICE: 0 settle-poker (the
+    /// default), 1 settle-slots, 2 settle-baccarat.
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
+    /// Compare the findings with the truth; exit status 1 if anything differs
+    #[arg(long)]
+    check: bool,
+    /// `max`: measure, as fast as it goes
+    #[arg(long, value_name = "max", value_parser = ["max"], conflicts_with_all = ["check", "faults"])]
+    rate: Option<String>,
+    /// With --rate max: events in all
+    #[arg(long, default_value_t = 1_000_000, requires = "rate")]
+    events: u64,
+    /// With --rate max: requests on the way at a time
+    #[arg(long, default_value_t = 8, requires = "rate",
+        value_parser = clap::value_parser!(u64).range(1..=256))]
+    connections: u64,
+    /// With --rate max: events of a request
+    #[arg(long, default_value_t = 1_000, requires = "rate",
+        value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    batch: u64,
+}
 
-/// Runs the simulation.
-pub(super) async fn run(_: SimulateArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("the simulator is not there yet")
+fn span(text: &str) -> Result<i64, String> {
+    parse_span_us(text)
+        .filter(|&span_us| span_us > 0)
+        .ok_or_else(|| "write a span of time as 90s, 10m or 1h".into())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed| (1.0..=100_000.0).contains(speed));
+    speed.ok_or_else(|| "write a number from 1 to 100000".into())
+}
+
+/// Runs the simulation, or the measurement.
+pub(super) async fn run(mut arguments: SimulateArgs) -> anyhow::Result<ExitCode> {
+    super::start_logs("warn", LogFormat::Text);
+    arguments.target.truncate(arguments.target.trim_end_matches('/').len());
+    if arguments.rate.is_some() { measure(&arguments).await } else { simulate(&arguments).await }
+}
+
+async fn simulate(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
+    let stop = super::serve::stop_signal()?;
+    let now_us = Clock::System.now_us();
+    let pace = pace(arguments, now_us);
+    let settings = StreamSettings {
+        seed: arguments.seed,
+        start_us: pace.game_us,
+        length_us: arguments.length,
+        players: usize::try_from(arguments.players)?,
+        tag: Some(format!("{:x}", now_us / 1_000)),
+        faults: arguments.faults.clone(),
+    };
+    let played = play(&arguments.target, settings, pace, stop).await?;
+    print_sums(&played);
+    let exact = played.unclear.is_empty();
+    if !arguments.check {
+        return Ok(if exact { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    println!("waiting until the graces of the audit are over ...");
+    let comparison = check(&http(REQUEST_MAX)?, &arguments.target, played).await?;
+    print_comparison(&comparison);
+    Ok(if exact && comparison.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Half a minute at most, unless a speed was asked for.
+#[expect(clippy::cast_precision_loss, reason = "microseconds of a simulation fit 53 bits")]
+fn pace(arguments: &SimulateArgs, now_us: i64) -> Pace {
+    let half_minutes = arguments.length as f64 / 30_000_000.0;
+    let speed = arguments.speed.unwrap_or_else(|| half_minutes.max(1.0));
+    if speed > 1.0 {
+        Pace::faster(now_us, arguments.length, speed, LAG_US)
+    } else {
+        Pace::real_time(now_us)
+    }
+}
+
+fn print_sums(played: &Played) {
+    let sums = &played.sums;
+    println!(
+        "{} outcomes: {} written, {} repeated, {} rejected, {} lost on purpose",
+        sums.given_out, sums.written, sums.repeated, sums.rejected, sums.lost
+    );
+    for line in &played.unclear {
+        println!("not as planned: {line}");
+    }
+}
+
+fn print_comparison(comparison: &Comparison) {
+    for line in &comparison.missed {
+        println!("missed: {line}");
+    }
+    for line in &comparison.false_alarms {
+        println!("false:  {line}");
+    }
+    let (missed, wrong) = (comparison.missed.len(), comparison.false_alarms.len());
+    println!("{} right, {missed} missed, {wrong} false", comparison.right);
+}
+
+async fn measure(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
+    let settings = LoadSettings {
+        target: arguments.target.clone(),
+        events: arguments.events,
+        connections: arguments.connections,
+        batch: arguments.batch,
+    };
+    let report = load(&http(REQUEST_MAX)?, &settings).await?;
+    print_report(&report, &settings);
+    let complete = report.is_complete(settings.events);
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds to be read")]
+fn print_report(report: &LoadReport, settings: &LoadSettings) {
+    let ack_ms = |quantile| report.acks.value_at_quantile(quantile) as f64 / 1_000.0;
+    println!(
+        "{} events in {:.1} s over {} connections, {} a request",
+        report.written,
+        report.took.as_secs_f64(),
+        settings.connections,
+        settings.batch
+    );
+    println!("acknowledged: {:.0} events/s", report.rate());
+    println!("ack: P50 {:.1} ms, P99 {:.1} ms", ack_ms(0.5), ack_ms(0.99));
+    println!("put off by 429 or 503: {} requests", report.put_off);
+    let right = if report.is_complete(settings.events) { "right" } else { "WRONG" };
+    let counted = report.counted.map_or("no metrics".into(), |n| format!("{n} by /metrics"));
+    println!(
+        "count {right}: {} asked for, {} written, {} repeated, {} rejected, {counted}",
+        settings.events, report.written, report.repeated, report.rejected
+    );
+    let lag = report.lag_s.map_or("unknown".into(), |lag_s| format!("{lag_s:.2} s"));
+    let done = report.judged_after.map_or("not within the time".into(), |after| {
+        format!("after {:.2} s", after.as_secs_f64())
+    });
+    println!("judge: {lag} behind at the last ack, done {done}");
 }

@@ -14,6 +14,7 @@
 
 pub mod check;
 mod fault;
+pub mod load;
 pub mod run;
 mod stream;
 pub mod truth;

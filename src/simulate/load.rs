@@ -1,0 +1,410 @@
+//! As fast as it goes: how many events a second the collector puts on disk.
+//!
+//! A closed loop: each connection sends its next batch when the last one is acknowledged. The
+//! events are honest ones of healthy guards (two settlements a game, a block now and then, full
+//! windows with their evictions), so the judge works as it does on a quiet day. Bodies are put
+//! together from prepared pieces, since the load shares the machine with what it measures.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde::Deserialize;
+
+use crate::clock::Clock;
+use crate::outcome::format_us;
+
+/// The service that all of it comes from.
+const SERVICE: &str = "load";
+/// Players that a connection's settlements go round, so that no two of one player meet.
+const PLAYERS: u64 = 2_000;
+/// Events of one player in a game: immediate, final, and a copy of the final.
+const EVENTS_OF_A_GAME: u64 = 3;
+/// Longest ack that is told apart.
+const ACK_US_MAX: u64 = 600_000_000;
+/// Pause after a refusal that names none.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long the judge is waited for at the end.
+const JUDGE_MAX: Duration = Duration::from_secs(600);
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct LoadSettings {
+    /// The collector.
+    pub target: String,
+    /// Events in all.
+    pub events: u64,
+    /// Requests on the way at a time.
+    pub connections: u64,
+    /// Events of a request.
+    pub batch: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct LoadReport {
+    /// Events that the collector wrote.
+    pub written: u64,
+    /// Events that it had already: tries whose answer was lost.
+    pub repeated: u64,
+    /// Events that it refused.
+    pub rejected: u64,
+    /// Requests that were to come again later.
+    pub put_off: u64,
+    /// From the first request to the last ack.
+    pub took: Duration,
+    /// From a batch's first try to its ack, in microseconds.
+    pub acks: Histogram<u64>,
+    /// How many more events the collector counts as written than before; `None` without metrics.
+    pub counted: Option<u64>,
+    /// How far the judge was behind at the last ack, in seconds.
+    pub lag_s: Option<f64>,
+    /// From the last ack until the judge was done.
+    pub judged_after: Option<Duration>,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The collector did not answer.
+    #[error("the collector did not answer: {0}")]
+    Http(#[from] reqwest::Error),
+    /// The collector said no.
+    #[error("the collector answered {status}: {text}")]
+    Refused {
+        /// With this status.
+        status: u16,
+        /// In these words.
+        text: String,
+    },
+    /// A connection's task failed.
+    #[error("a connection failed: {0}")]
+    Task(#[from] tokio::task::JoinError),
+    /// The latencies can't be kept.
+    #[error("latencies can't be kept: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+}
+
+impl LoadReport {
+    /// Acknowledged events a second.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
+    pub fn rate(&self) -> f64 {
+        self.written as f64 / self.took.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether each event is there once, as far as was told.
+    pub fn is_complete(&self, events: u64) -> bool {
+        let counted = self.counted.is_none_or(|counted| counted == events);
+        self.written + self.repeated == events && self.rejected == 0 && counted
+    }
+}
+
+/// Measures.
+pub async fn load(
+    http: &reqwest::Client,
+    settings: &LoadSettings,
+) -> Result<LoadReport, LoadError> {
+    let before = written_by_now(http, &settings.target).await?;
+    let shared = Arc::new(Shared {
+        http: http.clone(),
+        settings: settings.clone(),
+        now: Clock::System,
+        started_us: Clock::System.now_us(),
+        put_off: AtomicU64::new(0),
+    });
+    let start = Instant::now();
+    let connections: Vec<_> = (0..settings.connections)
+        .map(|index| tokio::spawn(Connection::new(index, Arc::clone(&shared)).run()))
+        .collect();
+    let mut sums = Sums::new()?;
+    for connection in connections {
+        sums.add(&connection.await??);
+    }
+    let took = start.elapsed();
+    let lag_s = audit_lag_s(http, &settings.target).await?;
+    let judged_after = wait_for_judge(http, &settings.target).await?;
+    let after = written_by_now(http, &settings.target).await?;
+    Ok(LoadReport {
+        written: sums.written,
+        repeated: sums.repeated,
+        rejected: sums.rejected,
+        put_off: shared.put_off.load(Ordering::Relaxed),
+        took,
+        acks: sums.acks,
+        counted: before.zip(after).map(|(before, after)| after.saturating_sub(before)),
+        lag_s,
+        judged_after,
+    })
+}
+
+struct Shared {
+    http: reqwest::Client,
+    settings: LoadSettings,
+    now: Clock,
+    started_us: i64,
+    put_off: AtomicU64,
+}
+
+struct Sums {
+    written: u64,
+    repeated: u64,
+    rejected: u64,
+    acks: Histogram<u64>,
+}
+
+impl Sums {
+    fn new() -> Result<Self, LoadError> {
+        let acks = Histogram::new_with_bounds(1, ACK_US_MAX, 3)?;
+        Ok(Self { written: 0, repeated: 0, rejected: 0, acks })
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.written += other.written;
+        self.repeated += other.repeated;
+        self.rejected += other.rejected;
+        // Same bounds, so it fits.
+        let _ = self.acks.add(&other.acks);
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    written: u64,
+    repeated: u64,
+    rejected: u64,
+}
+
+/// One connection, which is one source.
+struct Connection {
+    shared: Arc<Shared>,
+    events: u64,
+    pieces: Pieces,
+}
+
+impl Connection {
+    fn new(index: u64, shared: Arc<Shared>) -> Self {
+        let LoadSettings { events, connections, .. } = shared.settings;
+        let events = events / connections + u64::from(index < events % connections);
+        let pieces = Pieces::new(index, shared.started_us);
+        Self { shared, events, pieces }
+    }
+
+    async fn run(self) -> Result<Sums, LoadError> {
+        let mut sums = Sums::new()?;
+        self.beat(0, "running").await?;
+        let mut from = 0;
+        while from < self.events {
+            let to = self.events.min(from + self.shared.settings.batch);
+            let body = self.pieces.batch(from..to, self.shared.now.now_us());
+            let start = Instant::now();
+            let answer = self.push(&body).await?;
+            let ack_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(ACK_US_MAX);
+            sums.acks.saturating_record(ack_us);
+            sums.written += answer.written;
+            sums.repeated += answer.repeated;
+            sums.rejected += answer.rejected;
+            from = to;
+        }
+        self.beat(self.events, "closing").await?;
+        Ok(sums)
+    }
+
+    /// Sends a batch until it is acknowledged.
+    async fn push(&self, body: &str) -> Result<Answer, LoadError> {
+        let url = format!("{}/api/v1/outcomes", self.shared.settings.target);
+        loop {
+            let request = self.shared.http.post(&url).header(CONTENT_TYPE, "application/json");
+            let response = request.body(body.to_owned()).send().await?;
+            let status = response.status().as_u16();
+            if matches!(status, 429 | 503) {
+                let pause = response.headers().get(RETRY_AFTER).and_then(|s| s.to_str().ok());
+                let pause = pause.and_then(|s| s.parse().ok()).map_or(PAUSE, Duration::from_secs);
+                self.shared.put_off.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(pause).await;
+                continue;
+            }
+            let text = response.text().await?;
+            return serde_json::from_str(&text).map_err(|_| LoadError::Refused { status, text });
+        }
+    }
+
+    async fn beat(&self, last_seq: u64, state: &str) -> Result<(), LoadError> {
+        let Pieces { source, boot, .. } = &self.pieces;
+        let heartbeat = serde_json::json!({
+            "service": SERVICE, "env": "prod", "source": source, "boot": boot,
+            "last_seq": last_seq, "at": format_us(self.shared.now.now_us()),
+            "ledgers": [SERVICE], "state": state,
+        });
+        let url = format!("{}/api/v1/heartbeats", self.shared.settings.target);
+        let response = self.shared.http.post(url).json(&heartbeat).send().await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(LoadError::Refused { status: status.as_u16(), text: response.text().await? })
+    }
+}
+
+/// The parts of an event that stay the same.
+struct Pieces {
+    index: u64,
+    source: String,
+    boot: String,
+    session: String,
+}
+
+impl Pieces {
+    fn new(index: u64, started_us: i64) -> Self {
+        Self {
+            index,
+            source: format!("load-{index}"),
+            boot: format_us(started_us),
+            session: format!("load-{started_us}"),
+        }
+    }
+
+    /// The events of this range, counted from 0, as a JSON array. All have one stamp: their order
+    /// is that of their numbers.
+    fn batch(&self, range: std::ops::Range<u64>, now_us: i64) -> String {
+        let head = format!(
+            r#"{{"service":"{SERVICE}","env":"prod","source":"{}","boot":"{}","occurred_at":"{}","guard":"signature_window","guard_mode":"local","check_us":12,"response_us":1800"#,
+            self.source,
+            self.boot,
+            format_us(now_us),
+        );
+        let mut body = String::from("[");
+        for number in range {
+            if body.len() > 1 {
+                body.push(',');
+            }
+            body.push_str(&head);
+            // Writing to a string does not fail.
+            let _ = self.write_event(&mut body, number);
+        }
+        body.push(']');
+        body
+    }
+
+    fn write_event(&self, body: &mut String, number: u64) -> std::fmt::Result {
+        let (player, turn) = (number % PLAYERS, number / PLAYERS);
+        let (game, step) = (turn / EVENTS_OF_A_GAME, turn % EVENTS_OF_A_GAME);
+        let accepted = game * 2 + step.min(1) + 1;
+        let (seq, len) = (number + 1, accepted.min(4));
+        write!(body, r#","seq":{seq},"player":"p-{}-{player}","signature":"#, self.index)?;
+        self.write_signature(body, player, game, step)?;
+        let outcome = if step == 2 { "replay_blocked" } else { "processed" };
+        write!(body, r#","outcome":"{outcome}","window":{{"len":{len},"cap":4}}"#)?;
+        if step < 2 && game >= 2 {
+            body.push_str(r#","evicted":["#);
+            self.write_signature(body, player, game - 2, step)?;
+            body.push(']');
+        }
+        write!(body, r#","trace_id":"{:016x}{seq:016x}"}}"#, self.index)
+    }
+
+    fn write_signature(
+        &self,
+        body: &mut String,
+        player: u64,
+        game: u64,
+        step: u64,
+    ) -> std::fmt::Result {
+        let (session, room) = (&self.session, player % 100);
+        let (net, last) = if step == 0 { ("-250", "false") } else { ("400", "true") };
+        write!(
+            body,
+            r#"{{"session":"{session}","room":"r-{room}","round":"{game}","net":"{net}","final":{last}}}"#
+        )
+    }
+}
+
+async fn metrics(http: &reqwest::Client, target: &str) -> Result<Option<String>, LoadError> {
+    let response = http.get(format!("{target}/metrics")).send().await?;
+    if !response.status().is_success() {
+        return Ok(None);
+    }
+    Ok(Some(response.text().await?))
+}
+
+async fn written_by_now(http: &reqwest::Client, target: &str) -> Result<Option<u64>, LoadError> {
+    let name = r#"dedupwatch_ingest_events_total{result="written"}"#;
+    Ok(metrics(http, target).await?.and_then(|text| sample(&text, name)))
+}
+
+async fn audit_lag_s(http: &reqwest::Client, target: &str) -> Result<Option<f64>, LoadError> {
+    let text = metrics(http, target).await?;
+    Ok(text.and_then(|text| sample(&text, "dedupwatch_audit_lag_seconds")))
+}
+
+/// How long the judge takes until it is done.
+async fn wait_for_judge(
+    http: &reqwest::Client,
+    target: &str,
+) -> Result<Option<Duration>, LoadError> {
+    let start = Instant::now();
+    while start.elapsed() < JUDGE_MAX {
+        match audit_lag_s(http, target).await? {
+            Some(lag_s) if lag_s > 0.0 => tokio::time::sleep(Duration::from_millis(50)).await,
+            Some(_) => return Ok(Some(start.elapsed())),
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The value of one series in the text format.
+fn sample<T: std::str::FromStr>(text: &str, series: &str) -> Option<T> {
+    let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+    value.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::guard::{SignatureWindow, Verdict};
+    use crate::outcome::{Event, Outcome};
+
+    #[test]
+    fn the_events_are_those_of_a_real_guard() {
+        let pieces = Pieces::new(3, 1_800_000_000_000_000);
+        let count = PLAYERS * EVENTS_OF_A_GAME * 4;
+        let text = pieces.batch(0..count, 1_800_000_000_000_001);
+        let events: Vec<Event> = serde_json::from_str(&text).unwrap();
+        assert_eq!(events.len() as u64, count);
+        let mut windows: BTreeMap<_, SignatureWindow> = BTreeMap::new();
+        for (seq, event) in (1..).zip(events) {
+            assert_eq!(event.seq, Some(seq));
+            let window = windows.entry(event.player.clone()).or_default();
+            let decision = window.check(&event.signature);
+            assert_eq!(Outcome::from(decision.verdict), event.outcome);
+            assert_eq!(Some(decision.window), event.window);
+            assert_eq!(decision.evicted, event.evicted);
+            assert_ne!(decision.verdict, Verdict::LateAccepted);
+        }
+    }
+
+    #[test]
+    fn batches_go_on_where_the_last_one_ended() {
+        let pieces = Pieces::new(0, 0);
+        let seqs = |range| {
+            let events: Vec<Event> = serde_json::from_str(&pieces.batch(range, 1)).unwrap();
+            events.iter().filter_map(|event| event.seq).collect::<Vec<_>>()
+        };
+        assert_eq!(seqs(0..3), [1, 2, 3]);
+        assert_eq!(seqs(3..5), [4, 5]);
+        assert_eq!(seqs(5..5), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn a_series_is_read_from_the_text_format() {
+        let text = "# TYPE a counter\na{x=\"1\"} 5\na{x=\"10\"} 6\nlag 0.25\n";
+        assert_eq!(sample::<u64>(text, "a{x=\"1\"}"), Some(5));
+        assert_eq!(sample::<f64>(text, "lag"), Some(0.25));
+        assert_eq!(sample::<u64>(text, "b"), None);
+    }
+}
