@@ -41,17 +41,18 @@ pub(super) struct SimulateArgs {
     players: u32,
     /// A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times
     ///
-    /// NAME: window-of-3, restart-empty (restarts with empty memory, every 30 s), two-guards (copies
-    /// reach another source's private memory), lost-telemetry, crash (what it decides in LENGTH is
-    /// not told, then it crashes and comes back with its memory). SERVICE: 0 settle-poker (the
-    /// default), 1 settle-slots, 2 settle-baccarat.
+    /// NAME: window-of-3, restart-empty (restarts with empty memory, every 30 s), two-guards
+    /// (copies reach another source's private memory), lost-telemetry, crash (what it decides in
+    /// LENGTH is not told, then it crashes and comes back with its memory). SERVICE: 0
+    /// settle-poker (the default), 1 settle-slots, 2 settle-baccarat.
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
     /// Compare the findings with the truth; exit status 1 if anything differs
     #[arg(long)]
     check: bool,
     /// `max`: measure, as fast as it goes
-    #[arg(long, value_name = "max", value_parser = ["max"], conflicts_with_all = ["check", "faults"])]
+    #[arg(long, value_name = "max", value_parser = ["max"],
+        conflicts_with_all = ["check", "faults"])]
     rate: Option<String>,
     /// With --rate max: events in all
     #[arg(long, default_value_t = 1_000_000, requires = "rate")]

@@ -36,9 +36,9 @@ struct ConfigAnswer {
     audit: AuditSettings,
 }
 
-/// What of a finding is compared.
+/// What of a finding is compared, as `/api/v1/findings` has it.
 #[derive(Clone, Debug, Deserialize)]
-struct Reported {
+pub struct Reported {
     kind: String,
     state: String,
     service: String,
@@ -132,7 +132,6 @@ pub async fn check(
     }
 }
 
-/// The collector's settings of the audit.
 async fn get<T: DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<T, CheckError> {
     let body = http.get(url).send().await?.error_for_status()?.bytes().await?;
     serde_json::from_slice(&body).map_err(|error| {
@@ -176,7 +175,8 @@ struct Found {
     strange: Vec<String>,
 }
 
-fn compare(expected: &Expected, found: &[Reported]) -> Result<Comparison, CheckError> {
+/// Compares findings that stand with the truth.
+pub fn compare(expected: &Expected, found: &[Reported]) -> Result<Comparison, CheckError> {
     let mut all = Found::default();
     for finding in found {
         all.add(finding)?;
@@ -271,9 +271,8 @@ impl Comparison {
             let count = found.get(from).copied().unwrap_or_default();
             let line = || {
                 let (service, source) = (&from.service, &from.source);
-                format!(
-                    "{kind} of {service}, source {source}: {count} found, {least} to {most} are right"
-                )
+                let right = format!("{least} to {most} are right");
+                format!("{kind} of {service}, source {source}: {count} found, {right}")
             };
             match count {
                 _ if count < least => self.missed.push(line()),

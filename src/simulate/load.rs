@@ -270,7 +270,12 @@ impl Pieces {
     /// is that of their numbers.
     fn batch(&self, range: std::ops::Range<u64>, now_us: i64) -> String {
         let head = format!(
-            r#"{{"service":"{SERVICE}","env":"prod","source":"{}","boot":"{}","occurred_at":"{}","guard":"signature_window","guard_mode":"local","check_us":12,"response_us":1800"#,
+            concat!(
+                r#"{{"service":"{}","env":"prod","source":"{}","boot":"{}","occurred_at":"{}","#,
+                r#""guard":"signature_window","guard_mode":"local","check_us":12,"#,
+                r#""response_us":1800"#
+            ),
+            SERVICE,
             self.source,
             self.boot,
             format_us(now_us),
@@ -316,7 +321,8 @@ impl Pieces {
         let (net, last) = if step == 0 { ("-250", "false") } else { ("400", "true") };
         write!(
             body,
-            r#"{{"session":"{session}","room":"r-{room}","round":"{game}","net":"{net}","final":{last}}}"#
+            concat!(r#"{{"session":"{}","room":"r-{}","round":"{}","net":"{}","final":{}}}"#),
+            session, room, game, net, last
         )
     }
 }

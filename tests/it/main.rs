@@ -13,6 +13,7 @@ mod kill;
 mod metrics;
 mod pages;
 mod readme;
+mod simulate;
 mod status;
 mod story;
 mod support;

@@ -1,0 +1,231 @@
+//! Simulations against the audit: what it finds is the truth of what was delivered, no more and
+//! no less. In memory over many seeds; then with clients, HTTP, log and judge.
+
+use std::collections::BTreeMap;
+
+use dedupwatch::audit::{Audit, Change, Finding, Settings, State};
+use dedupwatch::outcome::{
+    Body, Boot, Event, GivenUp, Heartbeat, KeyedHash, Position, Record, SourceName, SourceState,
+};
+use dedupwatch::simulate::check::{Comparison, Reported, compare};
+use dedupwatch::simulate::truth::{Truth, TruthSettings};
+use dedupwatch::simulate::{Step, Stream, StreamSettings};
+use serde_json::json;
+
+/// Each fault, and combinations of them; early, in the middle, and so late that what was lost is
+/// still in the windows at the end.
+const SCENARIOS: &[&[&str]] = &[
+    &[],
+    &["window-of-3@30s+2m"],
+    &["window-of-3@0s+5m/1"],
+    &["restart-empty@60s+2m"],
+    &["restart-empty@60s+2m/1"],
+    &["two-guards@30s+3m"],
+    &["two-guards@30s+3m/1"],
+    &["lost-telemetry@60s+30s"],
+    &["lost-telemetry@255s+35s/1"],
+    &["crash@60s+20s"],
+    &["crash@265s+20s"],
+    &["crash@265s+20s/1"],
+    &["window-of-3@30s+4m", "two-guards@60s+2m", "crash@265s+20s/2"],
+    &["window-of-3@30s+4m", "lost-telemetry@100s+5s", "restart-empty@150s+40s"],
+];
+
+fn settings(seed: u64, faults: &[&str]) -> StreamSettings {
+    StreamSettings {
+        seed,
+        start_us: 1_800_000_000_000_000,
+        length_us: 300_000_000,
+        players: 12,
+        tag: None,
+        faults: faults.iter().map(|fault| fault.parse().unwrap()).collect(),
+    }
+}
+
+/// The log of a simulation, in the order of receipt.
+#[derive(Default)]
+struct Log {
+    records: Vec<(i64, Body)>,
+    seqs: BTreeMap<(SourceName, Boot), u64>,
+    lost: Vec<GivenUp>,
+}
+
+impl Log {
+    fn told(&mut self, boot: Boot, event: &Event, received_us: i64) {
+        let seq = self.next_seq(&event.from, boot);
+        let event = Event { boot: Some(boot), seq: Some(seq), ..event.clone() };
+        self.records.push((received_us, Body::Event(Box::new(event))));
+    }
+
+    fn lost(&mut self, boot: Boot, event: &Event) {
+        let seq = self.next_seq(&event.from, boot);
+        let from = event.from.clone();
+        self.lost.push(GivenUp { from, boot, first_seq: seq, last_seq: seq });
+    }
+
+    fn next_seq(&mut self, from: &SourceName, boot: Boot) -> u64 {
+        let seq = self.seqs.entry((from.clone(), boot)).or_default();
+        *seq += 1;
+        *seq
+    }
+
+    fn beat(&mut self, from: &SourceName, boot: Boot, at_us: i64, state: SourceState) -> u64 {
+        let last_seq = self.seqs.get(&(from.clone(), boot)).copied().unwrap_or(0);
+        let ledgers = vec![from.service.clone()];
+        let from = from.clone();
+        let heartbeat = Heartbeat { from, boot, last_seq, at_us, ledgers, state };
+        self.records.push((at_us, Body::Heartbeat(heartbeat)));
+        last_seq
+    }
+}
+
+/// Plays a stream into a log. `delay_us` is how long a source gathers its batches.
+fn play(settings: &StreamSettings, delays_us: &[i64]) -> (Log, Truth) {
+    let mut stream = Stream::new(settings.clone()).unwrap();
+    let sources: Vec<SourceName> = stream.sources().cloned().collect();
+    let mut boots = vec![Stream::boot_at(settings.start_us); sources.len()];
+    let mut beat_us = settings.start_us;
+    let (mut log, mut truth) = (Log::default(), Truth::default());
+    let mut told_seqs = vec![0; sources.len()];
+    let delay = |source: usize| delays_us[source % delays_us.len()];
+    while let Some(step) = stream.next_step().unwrap() {
+        while beat_us <= step.at_us() {
+            for (source, from) in sources.iter().enumerate() {
+                told_seqs[source] = log.beat(from, boots[source], beat_us, SourceState::Running);
+            }
+            beat_us += 5_000_000;
+        }
+        match step {
+            Step::Decided { source, events, lost: true, .. } => {
+                for event in events {
+                    log.lost(boots[source], &event);
+                    truth.lost(boots[source], &event);
+                }
+            }
+            Step::Decided { at_us, source, events, .. } => {
+                let batch_us = delay(source);
+                let received_us = (at_us / batch_us + 1) * batch_us;
+                for event in events {
+                    log.told(boots[source], &event, received_us);
+                    truth.told(boots[source], &event);
+                }
+            }
+            Step::Restarted { at_us, source, goodbye } => {
+                let from = &sources[source];
+                if goodbye {
+                    let down_us = at_us - 1_000_000;
+                    told_seqs[source] =
+                        log.beat(from, boots[source], down_us, SourceState::Closing);
+                } else {
+                    truth.crashed(from, from.service.as_str(), at_us);
+                }
+                truth.ended(from, boots[source], Some(told_seqs[source]));
+                boots[source] = Stream::boot_at(at_us);
+            }
+        }
+    }
+    for (source, from) in sources.iter().enumerate() {
+        let end_us = settings.start_us + settings.length_us;
+        let told = log.beat(from, boots[source], end_us, SourceState::Closing);
+        truth.ended(from, boots[source], Some(told));
+    }
+    (log, truth)
+}
+
+/// Folds a log, and returns what stands at the end.
+fn audit(log: Log, end_us: i64) -> Vec<Finding> {
+    let settings = Settings { warmup_us: 0, ..Settings::default() };
+    let mut audit = Audit::in_memory(settings, KeyedHash::new([7; 16]));
+    let mut rows = BTreeMap::new();
+    let mut records = log.records;
+    // By receipt; what one source sends stays in its order.
+    records.sort_by_key(|(received_us, _)| *received_us);
+    let late_us = end_us + 90_000_000;
+    let known: BTreeMap<_, _> = known_seqs(&records);
+    let given_up = log.lost.into_iter().filter(|hole| {
+        known.get(&(hole.from.clone(), hole.boot)).is_some_and(|newest| hole.last_seq <= *newest)
+    });
+    records.extend(given_up.map(|hole| (late_us, Body::GivenUp(hole))));
+    records.push((late_us, Body::Tick));
+    for (n, (received_us, body)) in (1..).zip(records) {
+        let position = Position { collector: 1, n };
+        audit.fold(&Record { position, received_us, body });
+        loop {
+            let ready = audit.ready();
+            if ready.is_empty() {
+                break;
+            }
+            audit.settle(&ready);
+        }
+        for (id, change) in audit.book.take_changes() {
+            match change {
+                Change::Write { finding, .. } => rows.insert(id, *finding),
+                Change::Withdraw => rows.remove(&id),
+            };
+        }
+    }
+    rows.into_values().filter(|finding| finding.state != State::Closed).collect()
+}
+
+/// The newest number of each boot that anything in the log shows.
+fn known_seqs(records: &[(i64, Body)]) -> BTreeMap<(SourceName, Boot), u64> {
+    let mut known = BTreeMap::new();
+    for (_, body) in records {
+        let (boot, seq) = match body {
+            Body::Event(event) => ((event.from.clone(), event.boot.unwrap()), event.seq.unwrap()),
+            Body::Heartbeat(beat) => ((beat.from.clone(), beat.boot), beat.last_seq),
+            _ => continue,
+        };
+        let newest = known.entry(boot).or_insert(seq);
+        *newest = seq.max(*newest);
+    }
+    known
+}
+
+/// As the API has it.
+fn reported(finding: &Finding) -> Reported {
+    let (amounts, text) = (finding.amounts, |n: i128| n.to_string());
+    serde_json::from_value(json!({
+        "kind": finding.kind.as_str(), "state": finding.state.as_str(),
+        "service": finding.service, "env": finding.env, "ledger": finding.ledger,
+        "source": finding.source, "player": finding.player, "signature": finding.signature,
+        "count": finding.count.to_string(), "overpaid": text(amounts.overpaid),
+        "overcharged": text(amounts.overcharged),
+    }))
+    .unwrap()
+}
+
+fn compared(settings: &StreamSettings, delays_us: &[i64]) -> Comparison {
+    let (log, truth) = play(settings, delays_us);
+    let truth_settings = TruthSettings { live_games: 2, warmup_us: 0, horizon_us: 7_200_000_000 };
+    let expected = truth.expected(&truth_settings);
+    let found = audit(log, settings.start_us + settings.length_us);
+    let found: Vec<Reported> = found.iter().map(reported).collect();
+    compare(&expected, &found).unwrap()
+}
+
+#[test]
+fn the_audit_finds_the_truth_whatever_the_seed_and_the_fault() {
+    let mut wrong = Vec::new();
+    for seed in 1..=3 {
+        for faults in SCENARIOS {
+            let comparison = compared(&settings(seed, faults), &[100_000]);
+            if !comparison.is_right() {
+                wrong.push(format!("seed {seed}, {faults:?}: {comparison:#?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn it_does_not_matter_how_late_and_in_which_batches_sources_push() {
+    let mut wrong = Vec::new();
+    for faults in SCENARIOS {
+        let comparison = compared(&settings(4, faults), &[100_000, 7_000_000, 1_300_000]);
+        if !comparison.is_right() {
+            wrong.push(format!("{faults:?}: {comparison:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
