@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::block::Context;
 use super::finding::OrderKnown;
 use super::order::{Moment, order};
-use super::player::{GameFacts, PlayerFacts, Recent};
+use super::player::{GameFacts, PlayerFacts};
 use super::settings::Settings;
 use super::source::Sources;
 use crate::outcome::{Reason, Signature, Window, WindowScope};
@@ -38,6 +38,9 @@ pub(super) struct Eviction {
     /// Its first acceptance, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<Moment>,
+    /// The acceptance that pushed it out, as far as is known; `recent` forgets sooner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pushed: Option<Moment>,
     /// In which row it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counted: Option<Counted>,
@@ -66,6 +69,8 @@ pub(super) enum Standing {
     Blind,
     /// It could not be replayed any more.
     NotLive,
+    /// Its game is so old that it is not remembered: what was said of it stands.
+    Forgotten,
     /// It could.
     Live { cause: &'static str, order: OrderKnown, pushed_by: Option<Moment> },
 }
@@ -73,7 +78,11 @@ pub(super) enum Standing {
 /// Judges one eviction of a player.
 pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Eviction) -> Standing {
     let Some(accepted) = &eviction.accepted else { return Standing::NeverAccepted };
-    let pushed_by = pushed_by(player, eviction);
+    let remembered = |hash| player.games.iter().any(|game| game.game == hash);
+    if !eviction.game.is_none_or(remembered) {
+        return Standing::Forgotten;
+    }
+    let pushed_by = eviction.pushed.clone();
     let as_of = pushed_by.as_ref().unwrap_or(&eviction.at);
     let as_of = match order(context.sources, accepted, as_of) {
         Some((Ordering::Less | Ordering::Equal, _)) => as_of,
@@ -101,8 +110,8 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Evict
     Standing::Live { cause, order, pushed_by }
 }
 
-/// The acceptance that pushed it out.
-fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Moment> {
+/// The acceptance that pushed it out, by what is known now.
+pub(super) fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Moment> {
     if eviction.inline {
         return Some(eviction.at.clone());
     }
@@ -115,20 +124,18 @@ fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Moment> {
             && recent.at.source == eviction.at.source
             && (!room || recent.room == eviction.room)
     });
-    let by_number = |recent: &&Recent| match (recent.at.sequence, eviction.at.sequence) {
+    let by_number = |at: &&Moment| match (at.sequence, eviction.at.sequence) {
         (Some(accepted), Some(evicted)) => accepted.0 == evicted.0 && accepted.1 > evicted.1,
         _ => false,
     };
-    let by_time = |recent: &&Recent| {
-        let after_us = recent.at.at_us.saturating_sub(eviction.at.at_us);
-        (recent.at.sequence.is_none() || eviction.at.sequence.is_none())
+    let by_time = |at: &&Moment| {
+        let after_us = at.at_us.saturating_sub(eviction.at.at_us);
+        (at.sequence.is_none() || eviction.at.sequence.is_none())
             && (0..=PUSHED_WITHIN_US).contains(&after_us)
     };
-    let next = entered.clone().filter(by_number).min_by_key(|recent| recent.at.sequence);
-    next.or_else(|| {
-        entered.filter(by_time).min_by_key(|recent| (recent.at.at_us, recent.at.position))
-    })
-    .map(|recent| recent.at.clone())
+    let known = entered.map(|recent| &recent.at).chain(&eviction.pushed);
+    let next = known.clone().filter(by_number).min_by_key(|at| at.sequence);
+    next.or_else(|| known.filter(by_time).min_by_key(|at| (at.at_us, at.position))).cloned()
 }
 
 enum Live {

@@ -194,6 +194,7 @@ impl Audit {
             window: told.event.window,
             received_us: self.received_us,
             accepted,
+            pushed: None,
             counted: None,
             skipped: false,
         };

@@ -98,14 +98,18 @@ impl Audit {
             let since_us = context.since_us(eviction.at.at_us, eviction.received_us);
             let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
+            eviction.pushed = eviction::pushed_by(&player, &eviction);
             let standing = eviction::judge(context, &player, &eviction);
+            if standing == Standing::Forgotten {
+                continue;
+            }
             if !over {
                 due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
             }
             self.stand(&mut player, &mut eviction, &standing, over);
             // Later news only adds newer games: what is not live stays so.
             let settled = match standing {
-                Standing::NotLive => true,
+                Standing::NotLive | Standing::Forgotten => true,
                 Standing::NoOrder | Standing::Blind => over,
                 Standing::NeverAccepted | Standing::Live { .. } => false,
             };
@@ -140,7 +144,7 @@ impl Audit {
                 Standing::NeverAccepted => "live_eviction_never_accepted",
                 Standing::NoOrder => "live_eviction_order",
                 Standing::Blind => "live_eviction_blind",
-                Standing::NotLive | Standing::Live { .. } => "",
+                Standing::NotLive | Standing::Forgotten | Standing::Live { .. } => "",
             };
             if !check.is_empty() {
                 eviction.skipped = true;

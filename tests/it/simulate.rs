@@ -31,6 +31,9 @@ const SCENARIOS: &[&[&str]] = &[
     &["window-of-3@30s+4m", "lost-telemetry@100s+5s", "restart-empty@150s+40s"],
 ];
 
+/// How long the collector waits for a hole.
+const GAP_GRACE_US: i64 = 30_000_000;
+
 fn settings(seed: u64, faults: &[&str]) -> StreamSettings {
     StreamSettings {
         seed,
@@ -47,6 +50,7 @@ fn settings(seed: u64, faults: &[&str]) -> StreamSettings {
 struct Log {
     records: Vec<(i64, Body)>,
     seqs: BTreeMap<(SourceName, Boot), u64>,
+    /// Numbers that were not told.
     lost: Vec<GivenUp>,
 }
 
@@ -138,14 +142,11 @@ fn audit(log: Log, end_us: i64) -> Vec<Finding> {
     let mut audit = Audit::in_memory(settings, KeyedHash::new([7; 16]));
     let mut rows = BTreeMap::new();
     let mut records = log.records;
+    let late_us = end_us + 90_000_000;
+    let given_up: Vec<_> = log.lost.into_iter().filter_map(|h| given_up(h, &records)).collect();
+    records.extend(given_up);
     // By receipt; what one source sends stays in its order.
     records.sort_by_key(|(received_us, _)| *received_us);
-    let late_us = end_us + 90_000_000;
-    let known: BTreeMap<_, _> = known_seqs(&records);
-    let given_up = log.lost.into_iter().filter(|hole| {
-        known.get(&(hole.from.clone(), hole.boot)).is_some_and(|newest| hole.last_seq <= *newest)
-    });
-    records.extend(given_up.map(|hole| (late_us, Body::GivenUp(hole))));
     records.push((late_us, Body::Tick));
     for (n, (received_us, body)) in (1..).zip(records) {
         let position = Position { collector: 1, n };
@@ -167,19 +168,21 @@ fn audit(log: Log, end_us: i64) -> Vec<Finding> {
     rows.into_values().filter(|finding| finding.state != State::Closed).collect()
 }
 
-/// The newest number of each boot that anything in the log shows.
-fn known_seqs(records: &[(i64, Body)]) -> BTreeMap<(SourceName, Boot), u64> {
-    let mut known = BTreeMap::new();
-    for (_, body) in records {
-        let (boot, seq) = match body {
-            Body::Event(event) => ((event.from.clone(), event.boot.unwrap()), event.seq.unwrap()),
-            Body::Heartbeat(beat) => ((beat.from.clone(), beat.boot), beat.last_seq),
-            _ => continue,
-        };
-        let newest = known.entry(boot).or_insert(seq);
-        *newest = seq.max(*newest);
-    }
-    known
+/// When the collector gives a hole up: some time after anything has shown it, if ever.
+fn given_up(hole: GivenUp, records: &[(i64, Body)]) -> Option<(i64, Body)> {
+    let shows = |body: &Body| match body {
+        Body::Event(event) => {
+            event.from == hole.from
+                && event.boot == Some(hole.boot)
+                && event.seq > Some(hole.last_seq)
+        }
+        Body::Heartbeat(beat) => {
+            beat.from == hole.from && beat.boot == hole.boot && beat.last_seq >= hole.last_seq
+        }
+        _ => false,
+    };
+    let shown_us = records.iter().filter(|(_, body)| shows(body)).map(|(us, _)| *us).min()?;
+    Some((shown_us + GAP_GRACE_US, Body::GivenUp(hole)))
 }
 
 /// As the API has it.

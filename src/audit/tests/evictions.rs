@@ -59,6 +59,35 @@ fn a_pushing_acceptance_that_comes_late_takes_it_back() {
 }
 
 #[test]
+fn a_verdict_outlives_the_memory_of_its_games_and_of_its_pusher() {
+    for inline in [true, false] {
+        let mut world = two_games(3);
+        let mut seq = 4;
+        let mut hear = |at: f64, signature: &str, outcome: &str, evicts: Option<&str>| {
+            let who = format!("a 1#{seq}");
+            seq += 1;
+            let told = told(at, &who, "p", signature, outcome).window(3, 3);
+            world.hear(match evicts {
+                Some(evicted) => told.evicts(evicted),
+                None => told,
+            });
+        };
+        if inline {
+            hear(4.0, "B/1/8F", "processed", Some("A/1/5"));
+        } else {
+            hear(4.0, "A/1/5", "evicted", None);
+            hear(4.0, "B/1/8F", "processed", None);
+        }
+        for round in 2..40 {
+            hear(10.0 * f64::from(round), &format!("C/{round}/5"), "processed", None);
+        }
+        world.wait_until(500.0);
+        let finding = world.only(Kind::LiveEviction);
+        assert_eq!((finding.state, finding.count), (State::Confirmed, 1), "inline: {inline}");
+    }
+}
+
+#[test]
 fn without_numbers_the_pushing_acceptance_is_near() {
     for (at, live) in [(5.9, false), (6.1, true)] {
         let mut world = World::new();
