@@ -17,19 +17,41 @@ pub(super) const SKEW_US: i64 = 1_000_000;
 
 /// When an event was: by its source's numbers and by its source's clock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
 pub(super) struct Moment {
     /// By the source's clock.
-    #[serde(rename = "t")]
     pub(super) at_us: i64,
     /// Its place in the log.
-    #[serde(rename = "p")]
     pub(super) position: Position,
     /// Whose clock and numbers.
-    #[serde(rename = "s")]
     pub(super) source: SourceId,
     /// The run and the number in it.
-    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub(super) sequence: Option<(Boot, u64)>,
+}
+
+/// A moment as it is stored, many times for each player: time, place, source; and the run (a
+/// number, or a start time) and the number in it.
+type Stored = (i64, i64, i64, SourceId, Option<(bool, i64, u64)>);
+
+impl From<Moment> for Stored {
+    fn from(moment: Moment) -> Self {
+        let sequence = moment.sequence.map(|(boot, seq)| match boot {
+            Boot::Number(number) => (false, number.cast_signed(), seq),
+            Boot::Started { at_us } => (true, at_us, seq),
+        });
+        let Position { collector, n } = moment.position;
+        (moment.at_us, collector, n, moment.source, sequence)
+    }
+}
+
+impl From<Stored> for Moment {
+    fn from((at_us, collector, n, source, sequence): Stored) -> Self {
+        let sequence = sequence.map(|(is_time, value, seq)| match is_time {
+            false => (Boot::Number(value.cast_unsigned()), seq),
+            true => (Boot::Started { at_us: value }, seq),
+        });
+        Self { at_us, position: Position { collector, n }, source, sequence }
+    }
 }
 
 impl Moment {

@@ -11,7 +11,7 @@ use crate::outcome::{Id, WindowScope};
 /// Games of a player remembered: the newest. Two are live; the others rank what comes late.
 const GAMES_MAX: usize = 8;
 /// Acceptances and evictions of a player remembered, for the contents of its windows.
-const RECENT_MAX: usize = 24;
+const RECENT_MAX: usize = 16;
 /// Evictions of a player that may still be judged anew.
 const EVICTIONS_MAX: usize = 16;
 /// Sources that wrote for a player, kept to know whether a window was its only one.
