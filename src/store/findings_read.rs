@@ -84,10 +84,14 @@ pub struct FindingSum {
     pub amounts: Amounts,
 }
 
-const LIST: &str = "SELECT body, opened_us, gained_us FROM \
-     (SELECT * FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
-      ORDER BY last_us DESC, id DESC LIMIT $4) \
-     WHERE ($5 IS NULL OR kind = $5) AND ($6 IS NULL OR service = $6) \
+/// The end of what one request looks at: read from the index alone.
+const HORIZON: &str = "SELECT last_us, id, count(*) OVER () FROM \
+     (SELECT last_us, id FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
+      ORDER BY last_us DESC, id DESC LIMIT $4) ORDER BY last_us, id LIMIT 1";
+
+const LIST: &str = "SELECT body, opened_us, gained_us FROM findings \
+     WHERE (last_us, id) < ($1, $2) AND (last_us, id) >= ($3, $4) \
+     AND ($5 IS NULL OR kind = $5) AND ($6 IS NULL OR service = $6) \
      AND ($7 IS NULL OR env = $7) AND ($8 IS NULL OR ledger = $8) \
      AND ($9 IS NULL OR player = $9) AND ($10 IS NULL OR state = $10) \
      AND ($11 IS NULL OR severity = $11) AND ($12 IS NULL OR first_us <= $12) \
@@ -105,16 +109,53 @@ impl Store {
         after: Option<&FindingKey>,
         limit: u32,
     ) -> Result<FindingPage, StoreError> {
-        let (last_us, id) = match after {
-            Some(key) => (key.last_us, key.id.as_str()),
-            None => (i64::MAX, ABOVE_EVERY_ID),
+        let newest = FindingKey { last_us: i64::MAX, id: ABOVE_EVERY_ID.into() };
+        let start = after.unwrap_or(&newest);
+        let Some((end, is_last)) = self.horizon(start, filter.from_us).await? else {
+            return Ok(FindingPage { rows: Vec::new(), next: None });
         };
-        let from_us = filter.from_us.unwrap_or(i64::MIN);
-        let rows = sqlx::query(LIST)
-            .bind(last_us)
-            .bind(id)
-            .bind(from_us)
+        let limit = limit.min(limits::LIST_ROWS_MAX);
+        let rows = self.between(filter, start, &end, limit).await?;
+        let reached = match rows.last() {
+            Some(row) if rows.len() >= limit as usize => key_of(&row.finding),
+            _ => end.clone(),
+        };
+        let next = (!is_last || reached != end).then_some(reached);
+        Ok(FindingPage { rows, next })
+    }
+
+    /// The last row that a request from `start` on may look at, and whether it is the last of
+    /// all; `None` if there is no row.
+    async fn horizon(
+        &self,
+        start: &FindingKey,
+        from_us: Option<i64>,
+    ) -> Result<Option<(FindingKey, bool)>, StoreError> {
+        let row: Option<(i64, String, i64)> = sqlx::query_as(HORIZON)
+            .bind(start.last_us)
+            .bind(&start.id)
+            .bind(from_us.unwrap_or(i64::MIN))
             .bind(limits::SCAN_ROWS_MAX)
+            .fetch_optional(self.readers())
+            .await?;
+        Ok(row.map(|(last_us, id, seen)| {
+            (FindingKey { last_us, id }, seen < i64::from(limits::SCAN_ROWS_MAX))
+        }))
+    }
+
+    /// Findings that match, below `start` and down to `end`.
+    async fn between(
+        &self,
+        filter: &FindingFilter,
+        start: &FindingKey,
+        end: &FindingKey,
+        limit: u32,
+    ) -> Result<Vec<FindingRow>, StoreError> {
+        let rows = sqlx::query(LIST)
+            .bind(start.last_us)
+            .bind(&start.id)
+            .bind(end.last_us)
+            .bind(&end.id)
             .bind(&filter.kind)
             .bind(&filter.service)
             .bind(&filter.env)
@@ -123,46 +164,15 @@ impl Store {
             .bind(&filter.state)
             .bind(&filter.severity)
             .bind(filter.to_us)
-            .bind(limit.min(limits::LIST_ROWS_MAX))
+            .bind(limit)
             .fetch_all(self.readers())
             .await?;
-        let rows = rows.iter().map(read_row).collect::<Result<Vec<_>, _>>()?;
-        let full = rows.len() >= limit as usize;
-        let next = match rows.last() {
-            Some(row) if full => Some(key_of(&row.finding)),
-            _ => self.end_of_scan(last_us, id, from_us).await?,
-        };
-        Ok(FindingPage { rows, next })
+        rows.iter().map(read_row).collect()
     }
 }
 
 fn key_of(finding: &Finding) -> FindingKey {
     FindingKey { last_us: finding.last_us, id: finding.id.clone() }
-}
-
-const END_OF_SCAN: &str = "SELECT last_us, id, count(*) OVER () FROM \
-     (SELECT last_us, id FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
-      ORDER BY last_us DESC, id DESC LIMIT $4) ORDER BY last_us, id LIMIT 1";
-
-impl Store {
-    /// Where the scan of [`LIST`] had to stop; `None` if it saw all.
-    async fn end_of_scan(
-        &self,
-        last_us: i64,
-        id: &str,
-        from_us: i64,
-    ) -> Result<Option<FindingKey>, StoreError> {
-        let row: Option<(i64, String, i64)> = sqlx::query_as(END_OF_SCAN)
-            .bind(last_us)
-            .bind(id)
-            .bind(from_us)
-            .bind(limits::SCAN_ROWS_MAX)
-            .fetch_optional(self.readers())
-            .await?;
-        Ok(row
-            .filter(|(_, _, seen)| *seen >= i64::from(limits::SCAN_ROWS_MAX))
-            .map(|(last_us, id, _)| FindingKey { last_us, id }))
-    }
 }
 
 const ONE: &str = "SELECT body, opened_us, gained_us FROM findings WHERE id = $1";
