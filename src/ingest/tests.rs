@@ -606,3 +606,71 @@ async fn the_log_ticks_where_the_judge_waits() {
     world.wait(limits::SECOND_US).await;
     assert_eq!(world.log().await, ["event 1", "tick", "event 2"]);
 }
+
+/// Events of two sources with two boots each, some without a sequence, some of them bad.
+fn mixed() -> Vec<Value> {
+    let mut all = Vec::new();
+    for (source, boot) in [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] {
+        for seq in 1..=60 {
+            let mut event = with(event(seq), "boot", json!(boot));
+            event["source"] = json!(source);
+            if seq % 7 == 0 {
+                event["event_id"] = json!(format!("{source}-{boot}-{seq}"));
+                event.as_object_mut().unwrap().remove("seq");
+            }
+            if seq % 11 == 0 {
+                event["player"] = json!("");
+            }
+            all.push(event);
+        }
+    }
+    all
+}
+
+/// What the log holds, in any order.
+async fn contents(world: &World) -> Vec<String> {
+    let mut contents: Vec<String> = world
+        .bodies()
+        .await
+        .into_iter()
+        .map(|body| match body {
+            Body::Event(event) => serde_json::to_string(&event).unwrap(),
+            Body::Refused(refused) => serde_json::to_string(&refused).unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    contents.sort();
+    contents
+}
+
+#[tokio::test]
+async fn in_any_order_cut_and_number_of_times_it_is_the_same() {
+    use rand::seq::SliceRandom;
+    use rand::{RngExt, SeedableRng};
+
+    let all = mixed();
+    let straight = World::new().await;
+    straight.push(&Value::Array(all.clone())).await;
+    let wanted = contents(&straight).await;
+    assert_eq!(wanted.len(), all.len());
+    for seed in 0..5 {
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let mut world = World::new().await;
+        let mut sent: Vec<Value> = all.iter().chain(&all).chain(&all).cloned().collect();
+        sent.shuffle(&mut random);
+        let (mut written, mut rest) = (0, sent.as_slice());
+        while !rest.is_empty() {
+            let (one, after) = rest.split_at(random.random_range(1..=80).min(rest.len()));
+            let (two, after) = after.split_at(random.random_range(0..=80).min(after.len()));
+            rest = after;
+            let (one, two) = (Value::Array(one.to_vec()), Value::Array(two.to_vec()));
+            let (one, two) = tokio::join!(world.push(&one), world.push(&two));
+            written += one.written + two.written;
+            if random.random_bool(0.2) {
+                world = world.reopen().await;
+            }
+        }
+        assert_eq!(written, all.iter().filter(|event| event["player"] != "").count());
+        assert_eq!(contents(&world).await, wanted, "seed {seed}");
+    }
+}
