@@ -25,6 +25,11 @@ pub const SOURCES_MAX: usize = 10_000;
 pub const BOOTS_MAX: usize = 100_000;
 /// Heartbeats of a boot by which a repeat is seen: the newest three minutes.
 pub const HEARTBEATS_KNOWN_MAX: usize = 36;
+/// Rows of old identities that one step forgets: about 20 ms.
+pub const FORGET_ROWS_MAX: u32 = 10_000;
+/// How long an identity is known after its receipt: an event can be told again for 14 days after
+/// it happened, and may have come 10 minutes before that by the sender's clock.
+pub const IDENTITY_AGE_US_MAX: i64 = EVENT_AGE_US_MAX + EVENT_AHEAD_US_MAX;
 /// How long a watched source may say nothing (audit.md).
 pub const SILENCE_US: i64 = 60 * SECOND_US;
 /// Text kept of a refused event (design.md).

@@ -71,11 +71,15 @@ CREATE TABLE event_ids (
     day INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+CREATE INDEX event_ids_by_day ON event_ids (day);
+
 -- Refusals and conflicts that became a record, so that each becomes one once.
 CREATE TABLE noted (
     id BLOB NOT NULL PRIMARY KEY,
     day INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+CREATE INDEX noted_by_day ON noted (day);
 
 -- The newest groups, looked up after an unclear error.
 CREATE TABLE commits (

@@ -155,6 +155,11 @@ impl Run {
         true
     }
 
+    /// Whether none of its numbers can be told again.
+    pub(super) fn is_over(&self, now_us: i64) -> bool {
+        self.last_received_us.saturating_add(limits::IDENTITY_AGE_US_MAX) < now_us
+    }
+
     /// Stops waiting for holes whose grace is over; says which.
     pub(super) fn give_up(&mut self, now_us: i64, grace_us: i64) -> Vec<(u64, u64)> {
         let Some(top) = self.waits.over(now_us, grace_us) else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! What the clock decides, as records: a watched source that says nothing, a hole that nobody
-//! waits for any more, and a tick where the judge waits for time to go by.
+//! waits for any more, and a tick where the judge waits for time to go by. Where nothing is to be
+//! decided, old identities are forgotten.
 //!
 //! The judge has no clock. It lives by the times of receipt in the log, so that the log alone
 //! says what it must find, today and when it is folded again.
@@ -10,6 +11,7 @@ use super::sources::Sources;
 use super::writer::{Failure, Writer};
 use crate::limits;
 use crate::outcome::{Body, Boot, GivenUp, Silent, SourceName};
+use crate::store::StoreError;
 
 impl Writer {
     /// Looks at the clock once, and finds the database again if it was away.
@@ -30,7 +32,7 @@ impl Writer {
         }
         let recorded = bodies.iter().try_for_each(|body| planner.record(body));
         if bodies.is_empty() {
-            return Ok(());
+            return self.forget_quietly().await;
         }
         let plan = recorded.and_then(|()| planner.finish(now_us));
         let result = match plan {
@@ -41,6 +43,31 @@ impl Writer {
             }
         };
         result.map(|_| ()).map_err(|_| Busy::DatabaseAway)
+    }
+}
+
+impl Writer {
+    /// Forgetting can wait: what fails is tried again at the next step.
+    async fn forget_quietly(&mut self) -> Result<(), Busy> {
+        if let Err(error) = self.forget().await {
+            tracing::warn!(%error, "old identities could not be forgotten");
+        }
+        Ok(())
+    }
+
+    /// Forgets a little of what no event can ask for any more. A repeat of it is refused by its
+    /// time, before its identity is looked at.
+    async fn forget(&mut self) -> Result<(), StoreError> {
+        let now_us = self.parts.clock.now_us();
+        if let Some((from, boot, id)) = self.sources.find_over(now_us)
+            && self.parts.store.forget_boot(id).await?
+        {
+            self.sources.forget(&from, boot);
+        }
+        let oldest_us = now_us.saturating_sub(limits::IDENTITY_AGE_US_MAX);
+        // A day of receipt ends a day after it began.
+        let day = oldest_us.div_euclid(limits::DAY_US) - 1;
+        self.parts.store.forget_days_before(day).await
     }
 }
 

@@ -171,6 +171,22 @@ impl Sources {
         }
     }
 
+    /// A boot of which nothing can be told again.
+    pub(super) fn find_over(&self, now_us: i64) -> Option<(SourceName, Boot, i64)> {
+        self.by_name.iter().find_map(|(from, source)| {
+            let (boot, run) = source.boots.iter().find(|(_, run)| run.is_over(now_us))?;
+            Some((from.clone(), *boot, run.id))
+        })
+    }
+
+    /// Forgets a boot. Its source stays.
+    pub(super) fn forget(&mut self, from: &SourceName, boot: Boot) {
+        let source = self.by_name.get_mut(from);
+        if source.is_some_and(|source| source.boots.remove(&boot).is_some()) {
+            self.boots = self.boots.saturating_sub(1);
+        }
+    }
+
     /// What changed since it was last asked, as it is to be stored.
     pub(super) fn take_changed(
         &mut self,

@@ -607,6 +607,32 @@ async fn the_log_ticks_where_the_judge_waits() {
     assert_eq!(world.log().await, ["event 1", "tick", "event 2"]);
 }
 
+#[tokio::test]
+async fn what_no_event_can_ask_for_is_forgotten() {
+    let world = World::new().await;
+    let mut by_id = with(event(9), "event_id", json!("e"));
+    by_id.as_object_mut().unwrap().remove("seq");
+    by_id["signature"] = json!({"key": "k", "net": "5"});
+    world.push(&json!([event(1), by_id])).await;
+    world.wait(limits::IDENTITY_AGE_US_MAX).await;
+    let later = with(event(1), "occurred_at", json!(format_us(world.clock.now_us())));
+    world.push(&with(later, "source", json!("b"))).await;
+    assert_eq!(world.store.load_boots().await.unwrap().len(), 2, "the very edge is kept");
+    world.wait(1).await;
+    let boots = world.store.load_boots().await.unwrap();
+    assert_eq!(boots.len(), 1);
+    assert_eq!(world.store.hash_runs(1, 1).await.unwrap(), []);
+    world.wait(2 * limits::DAY_US).await;
+    let key = super::item::event_key(
+        &serde_json::from_value(with(by_id, "env", json!("prod"))).unwrap(),
+        world.store.hash(),
+    );
+    assert!(world.store.known_event_ids(&[key.unwrap()]).await.unwrap().is_empty());
+    let world = world.reopen().await;
+    let next = with(event(3), "occurred_at", json!(format_us(world.clock.now_us())));
+    assert_eq!(world.counts(&with(next, "boot", json!("2"))).await, (1, 0, 0));
+}
+
 /// Events of two sources with two boots each, some without a sequence, some of them bad.
 fn mixed() -> Vec<Value> {
     let mut all = Vec::new();

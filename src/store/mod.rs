@@ -12,6 +12,7 @@ mod facts;
 mod findings_read;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod forget;
 pub mod gauges;
 pub mod group;
 pub mod identity;

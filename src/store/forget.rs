@@ -1,0 +1,91 @@
+//! What no event can ask for any more goes: events are taken for 14 days after they happened, so
+//! identities older than that can't come again.
+//!
+//! A bounded number of rows a step: the writer forgets between groups, and nobody waits for it.
+
+use sqlx::{Connection, SqliteConnection};
+
+use super::{Store, StoreError};
+use crate::limits;
+
+const HASHES: &str = "DELETE FROM hashes WHERE boot_id = $1 AND first_seq IN \
+     (SELECT first_seq FROM hashes WHERE boot_id = $1 ORDER BY first_seq LIMIT $2)";
+const BOOT: &str = "DELETE FROM boots WHERE id = $1";
+const EVENT_IDS: &str = "DELETE FROM event_ids WHERE id IN \
+     (SELECT id FROM event_ids WHERE day < $1 LIMIT $2)";
+const NOTES: &str = "DELETE FROM noted WHERE id IN (SELECT id FROM noted WHERE day < $1 LIMIT $2)";
+
+impl Store {
+    /// Forgets a boot; `false` if there is more of it than one step takes.
+    pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
+        let mut connection = self.writer().await;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let gone = delete(&mut transaction, HASHES, boot_id).await?;
+        let is_last = gone < u64::from(limits::FORGET_ROWS_MAX);
+        if is_last {
+            sqlx::query(BOOT).bind(boot_id).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(is_last)
+    }
+
+    /// Forgets event ids and notes of the days before this one, as many as one step takes.
+    pub async fn forget_days_before(&self, day: i64) -> Result<(), StoreError> {
+        let mut connection = self.writer().await;
+        delete(&mut connection, EVENT_IDS, day).await?;
+        delete(&mut connection, NOTES, day).await?;
+        Ok(())
+    }
+}
+
+async fn delete(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    of: i64,
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(statement).bind(of).bind(limits::FORGET_ROWS_MAX);
+    Ok(query.execute(connection).await?.rows_affected())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixtures::{self, Fixture};
+
+    async fn count(store: &Store, statement: &'static str) -> i64 {
+        sqlx::query_scalar(statement).fetch_one(&mut *store.writer().await).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn old_days_go_and_young_ones_stay() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        fixtures::run(&store, "INSERT INTO event_ids VALUES (x'01', 1, 9), (x'02', 1, 10)").await;
+        fixtures::run(&store, "INSERT INTO noted VALUES (x'01', 9), (x'02', 10)").await;
+        store.forget_days_before(10).await.unwrap();
+        assert_eq!(count(&store, "SELECT min(day) FROM event_ids").await, 10);
+        assert_eq!(count(&store, "SELECT min(day) FROM noted").await, 10);
+    }
+
+    #[tokio::test]
+    async fn a_boot_goes_step_by_step_with_its_hashes() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        fixtures::run(
+            &store,
+            "INSERT INTO boots VALUES (1, 1, '7', 1, 2, 0, 0, '[]', '[]', '[]', '[]', 1, '[]'), \
+             (2, 1, '8', 1, 2, 0, 0, '[]', '[]', '[]', '[]', 1, '[]')",
+        )
+        .await;
+        fixtures::run(
+            &store,
+            "INSERT INTO hashes WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL \
+             SELECT i + 1 FROM n WHERE i < 15000) SELECT 1, i, x'00' FROM n UNION ALL \
+             SELECT 2, 1, x'00'",
+        )
+        .await;
+        assert!(!store.forget_boot(1).await.unwrap());
+        assert_eq!(store.load_boots().await.unwrap().len(), 2);
+        assert!(store.forget_boot(1).await.unwrap());
+        assert_eq!(store.load_boots().await.unwrap().len(), 1);
+        assert_eq!(count(&store, "SELECT count(*) FROM hashes").await, 1);
+    }
+}
