@@ -3,7 +3,7 @@
 //!
 //! A bounded number of rows a step: the writer forgets between groups, and nobody waits for it.
 
-use sqlx::{Connection, SqliteConnection};
+use sqlx::Connection;
 
 use super::{Store, StoreError};
 use crate::limits;
@@ -20,8 +20,9 @@ impl Store {
     pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
         let mut connection = self.writer().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        let gone = delete(&mut transaction, HASHES, boot_id).await?;
-        let is_last = gone < u64::from(limits::FORGET_ROWS_MAX);
+        let most = limits::FORGET_ROWS_MAX;
+        let hashes = sqlx::query(HASHES).bind(boot_id).bind(most).execute(&mut *transaction);
+        let is_last = hashes.await?.rows_affected() < u64::from(most);
         if is_last {
             sqlx::query(BOOT).bind(boot_id).execute(&mut *transaction).await?;
         }
@@ -32,19 +33,11 @@ impl Store {
     /// Forgets event ids and notes of the days before this one, as many as one step takes.
     pub async fn forget_days_before(&self, day: i64) -> Result<(), StoreError> {
         let mut connection = self.writer().await;
-        delete(&mut connection, EVENT_IDS, day).await?;
-        delete(&mut connection, NOTES, day).await?;
+        let most = limits::FORGET_ROWS_MAX;
+        sqlx::query(EVENT_IDS).bind(day).bind(most).execute(&mut *connection).await?;
+        sqlx::query(NOTES).bind(day).bind(most).execute(&mut *connection).await?;
         Ok(())
     }
-}
-
-async fn delete(
-    connection: &mut SqliteConnection,
-    statement: &'static str,
-    of: i64,
-) -> Result<u64, StoreError> {
-    let query = sqlx::query(statement).bind(of).bind(limits::FORGET_ROWS_MAX);
-    Ok(query.execute(connection).await?.rows_affected())
 }
 
 #[cfg(test)]
