@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Finding, Kind, State, Subject};
-use super::row::{Counted, Row, Verdict, new_finding};
+use super::row::{Counted, Row, Verdict, more_finding, new_finding};
 use crate::outcome::{Amounts, KeyedHash};
 
 /// New rows of a kind and service in one minute of receipt; beyond, one row `more` (audit.md).
@@ -194,13 +194,11 @@ impl Book {
     }
 
     fn withdraw(&mut self, row: &Row) {
-        self.account(Some(&row.finding), None);
-        match row.more {
-            Some(minute) => self.show_more(Some(&row.finding), None, minute),
-            None => {
-                self.changes.insert(row.finding.id.clone(), Change::Withdraw);
-            }
+        if let Some(minute) = row.more {
+            return self.show_more(Some(&row.finding), None, minute);
         }
+        self.account(Some(&row.finding), None);
+        self.changes.insert(row.finding.id.clone(), Change::Withdraw);
     }
 
     fn close(&mut self, row: &mut Row, because: &str, stands: Counted) {
@@ -229,62 +227,71 @@ impl Book {
     }
 
     fn emit(&mut self, finding: Finding, gained: bool) {
-        let before = match self.changes.get(&finding.id) {
-            Some(Change::Write { gained, .. }) => *gained,
-            _ => false,
-        };
-        let change = Change::Write { gained: gained || before, finding: Box::new(finding) };
-        if let Change::Write { finding, .. } = &change {
-            self.changes.insert(finding.id.clone(), change);
-        }
+        let before = self.changes.get(&finding.id);
+        let gained = gained || matches!(before, Some(Change::Write { gained: true, .. }));
+        let id = finding.id.clone();
+        self.changes.insert(id, Change::Write { gained, finding: Box::new(finding) });
     }
 
     /// One row for what a minute may not open singly: the difference that a key makes goes there.
     fn show_more(&mut self, was: Option<&Finding>, now: Option<&Finding>, minute: i64) {
         let Some(about) = now.or(was) else { return };
-        let service = about.service.clone();
-        let subject = Subject::More { service, minute };
-        let key = (about.kind, subject.clone());
+        let subject = Subject::More {
+            service: about.service.clone(),
+            env: about.env.clone(),
+            ledger: about.ledger.clone().unwrap_or_default(),
+            minute,
+        };
+        let key = (about.kind, subject);
+        let last = self.more.get(&key);
+        let open = last.filter(|row| row.is_open()).map(|row| row.finding.clone());
+        let finding = match &open {
+            Some(finding) => finding.clone(),
+            None => {
+                let ordinal = last.map_or(1, |row| row.finding.ordinal.saturating_add(1));
+                more_finding(&self.hash, key.1.clone(), ordinal, about)
+            }
+        };
         let counted = |finding: Option<&Finding>| {
-            finding
-                .filter(|finding| finding.state == State::Confirmed)
-                .map_or_else(Counted::default, Counted::of)
+            let confirmed = finding.filter(|finding| finding.state == State::Confirmed);
+            confirmed.map_or_else(Counted::default, Counted::of)
         };
-        let (less, more) = (counted(was), counted(now));
-        let row = self.more.entry(key.clone()).or_insert_with(|| {
-            let id = Finding::id_of(&self.hash, about.kind, &subject, 1);
-            let empty = Finding {
-                id,
-                subject,
-                ordinal: 1,
-                ledger: None,
-                source: None,
-                player: None,
-                signature: None,
-                cause: "more".into(),
-                count: 0,
-                players: 0,
-                amounts: Amounts::default(),
-                state: State::Suspected,
-                witnesses: Vec::new(),
-                ..about.clone()
-            };
-            Row { finding: empty, base: Counted::default(), more: None }
-        });
-        let before = row.finding.clone();
-        let sum = Counted::of(&before).plus(more).minus(less);
-        (row.finding.count, row.finding.amounts) = (sum.count, sum.amounts);
-        row.finding.last_us = before.last_us.max(about.last_us);
-        row.finding.first_us = before.first_us.min(about.first_us);
-        row.finding.severity = before.severity.max(about.severity);
-        row.finding.state = match sum.count {
-            0 if before.state == State::Suspected => State::Suspected,
-            0 => State::Closed,
-            _ => State::Confirmed,
+        let sum = Counted::of(&finding).plus(counted(now)).minus(counted(was));
+        if open.is_none() && sum.count == 0 {
+            return;
+        }
+        let is_over = sum.count == 0;
+        let finding = Finding {
+            count: sum.count,
+            amounts: sum.amounts,
+            first_us: finding.first_us.min(about.first_us),
+            last_us: finding.last_us.max(about.last_us),
+            severity: finding.severity.max(about.severity),
+            state: if is_over { State::Closed } else { State::Confirmed },
+            closed_because: is_over.then(|| "made_good".to_owned()),
+            ..finding
         };
-        let row = row.clone();
-        self.more_changed.insert(key);
-        self.show(Some(&before), &row);
+        self.put_more(key, open.as_ref(), finding);
+    }
+
+    fn put_more(&mut self, key: (Kind, Subject), was: Option<&Finding>, now: Finding) {
+        self.account(was, Some(&now));
+        let gained =
+            now.state == State::Confirmed && now.count > was.map_or(0, |finding| finding.count);
+        self.emit(now.clone(), gained);
+        self.more_changed.insert(key.clone());
+        self.more.insert(key, Row { finding: now, base: Counted::default(), more: None });
+    }
+
+    /// Closes a row `more` as it stands.
+    pub(super) fn close_more(&mut self, kind: Kind, subject: &Subject, because: &str) {
+        let key = (kind, subject.clone());
+        let open = self.more.get(&key).filter(|row| row.is_open()).map(|row| row.finding.clone());
+        if let Some(was) = open {
+            let because = Some(because.to_owned());
+            let now = Finding { state: State::Closed, closed_because: because, ..was.clone() };
+            self.put_more(key, Some(&was), now);
+        }
     }
 
     fn account(&mut self, was: Option<&Finding>, now: Option<&Finding>) {

@@ -200,6 +200,10 @@ pub enum Subject {
     More {
         /// Which service.
         service: String,
+        /// Where it runs.
+        env: String,
+        /// The book; empty where the rule is about none.
+        ledger: String,
         /// The minute of receipt, in minutes since 1970.
         minute: i64,
     },
@@ -352,8 +356,9 @@ impl Subject {
                 parts.extend(source(from));
                 parts
             }
-            Self::More { service, minute } => {
-                vec![text("more"), text(service), minute.to_be_bytes().to_vec()]
+            Self::More { service, env, ledger, minute } => {
+                let minute = minute.to_be_bytes().to_vec();
+                vec![text("more"), text(service), text(env), text(ledger), minute]
             }
         }
     }

@@ -382,6 +382,9 @@ impl Audit {
                 }
                 self.settle_key(key);
             }
+            subject @ Subject::More { .. } => {
+                self.book.close_more(finding.kind, subject, &because);
+            }
             subject => {
                 let key = (finding.kind, subject.clone());
                 if let Some(group) = self.groups.get_mut(&key) {

@@ -127,3 +127,27 @@ pub(super) fn new_finding(
         witnesses: verdict.witnesses,
     }
 }
+
+/// An empty row `more`, for findings like this one.
+pub(super) fn more_finding(
+    hash: &KeyedHash,
+    subject: Subject,
+    ordinal: u32,
+    like: &Finding,
+) -> Finding {
+    Finding {
+        id: Finding::id_of(hash, like.kind, &subject, ordinal),
+        subject,
+        ordinal,
+        source: None,
+        player: None,
+        signature: None,
+        cause: "more".into(),
+        count: 0,
+        players: 0,
+        amounts: Amounts::default(),
+        amounts_before_closing: None,
+        witnesses: Vec::new(),
+        ..like.clone()
+    }
+}

@@ -102,3 +102,32 @@ fn ids_are_the_same_after_a_rebuild_and_differ_by_row() {
     assert_eq!(ids, run());
     assert_ne!(ids[0], ids[1]);
 }
+
+#[test]
+fn a_row_more_that_a_person_closed_is_followed_by_another() {
+    let mut world = World::new();
+    let leak = |world: &mut World, i: u64| {
+        for (seq, at) in [(2 * i + 1, 0.0), (2 * i + 2, 5.0)] {
+            let player = format!("p{i}");
+            world.hear(told(at, &format!("a 1#{seq}"), &player, "r/1/10F", "processed"));
+        }
+    };
+    (0..1_002).for_each(|i| leak(&mut world, i));
+    let more = |world: &World| {
+        let more = world.rows.values().filter(|row| row.cause == "more");
+        let mut rows: Vec<_> = more.map(|row| (row.ordinal, row.state, row.count)).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(more(&world), [(1, State::Confirmed, 2)]);
+    let row = world.rows.values().find(|row| row.cause == "more").unwrap().clone();
+    world.audit.load_finding(row.clone());
+    let closed = Closed { finding: row.id, reason: "known".into(), note: String::new() };
+    world.fold(Body::Closed(closed));
+    leak(&mut world, 1_002);
+    assert_eq!(more(&world), [(1, State::Closed, 2), (2, State::Confirmed, 1)]);
+    let sums: u64 = world.audit.book.sums().values().map(|sums| sums.open_confirmed).sum();
+    assert_eq!(sums, 1_001);
+    let suspected: u64 = world.audit.book.sums().values().map(|sums| sums.open_suspected).sum();
+    assert_eq!(suspected, 0);
+}
