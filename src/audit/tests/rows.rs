@@ -74,6 +74,26 @@ fn beyond_a_thousand_rows_a_minute_one_row_tells_the_rest() {
 }
 
 #[test]
+fn what_is_suspected_for_a_moment_opens_no_row() {
+    let mut world = World::new();
+    let mut seq = 0;
+    let mut hear = |player: u64, signature: &str, outcome: &str| {
+        seq += 1;
+        let (who, player) = (format!("a 1#{seq}"), format!("p{player}"));
+        world.hear(told(1.0, &who, &player, signature, outcome).window(2, 2));
+    };
+    for player in 0..1_001 {
+        hear(player, "A/1/5", "processed");
+        hear(player, "B/1/5", "processed");
+        hear(player, "A/1/5", "evicted");
+        hear(player, "C/1/5", "processed");
+    }
+    hear(0, "B/1/5", "evicted");
+    hear(0, "C/1/8F", "processed");
+    assert_eq!(world.only(Kind::LiveEviction).cause, "undersized");
+}
+
+#[test]
 fn the_row_more_gives_back_what_is_made_good() {
     let mut world = World::new();
     for i in 0..1_001_u64 {
