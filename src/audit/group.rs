@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::{Coverage, Kind, OrderKnown, Severity, State, Subject, Witness};
 use super::row::{EXAMPLES_MAX, Row, Verdict};
-use crate::outcome::{Amounts, Id};
+use crate::outcome::{Amounts, Id, Position};
 
 /// Rows about sources close as quiet after this without a new occurrence (audit.md).
 pub(super) const QUIET_US: i64 = 24 * 3_600_000_000;
@@ -139,10 +139,10 @@ impl Group {
     }
 
     /// One that stood is disproved.
-    pub(super) fn take_back(&mut self, amounts: Amounts, example: super::order::Moment) {
+    pub(super) fn take_back(&mut self, amounts: Amounts, example: Position) {
         self.confirmed = self.confirmed.saturating_sub(1);
         self.amounts = self.amounts.minus(amounts);
-        self.examples.retain(|witness| witness.position != example.position);
+        self.examples.retain(|witness| witness.position != example);
     }
 
     fn begin(&mut self, received_us: i64) {

@@ -178,7 +178,7 @@ impl Audit {
             if !was.confirmed {
                 group.unsuspect(amounts);
             } else if group.ordinal() == was.ordinal {
-                group.take_back(amounts, at);
+                group.take_back(amounts, at.position);
             }
         });
     }

@@ -21,6 +21,8 @@ use crate::outcome::{Body, Event, Id, KeyedHash, Record};
 
 /// Minutes over which the share of live evictions is taken (audit.md).
 const RATE_MINUTES: i64 = 15;
+/// Twice as many are kept: times of several sources are not in order.
+const MINUTES_KEPT: usize = 30;
 /// Live evictions among so many acceptances are critical: over 1 in 100, and at least 10.
 const RATE_MIN: u64 = 10;
 const RATE_ONE_IN: u64 = 100;
@@ -271,7 +273,7 @@ impl Service {
         let counts = self.minutes.entry(minute).or_default();
         counts.0 = counts.0.saturating_add(accepted);
         counts.1 = counts.1.saturating_add(pushed_out);
-        while self.minutes.len() > 2 * RATE_MINUTES as usize {
+        while self.minutes.len() > MINUTES_KEPT {
             self.minutes.pop_first();
         }
     }

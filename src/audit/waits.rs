@@ -93,12 +93,12 @@ impl Waits {
     pub(super) fn clear(&mut self, wait: &Wait) {
         let Some(old) = self.by_wait.remove(wait) else { return };
         self.changed.insert(wait.clone());
-        if let Some(due_us) = old.due_us {
-            if let Some(due) = self.due.get_mut(&old.ledger) {
-                due.remove(&(due_us, wait.clone()));
-                if due.is_empty() {
-                    self.due.remove(&old.ledger);
-                }
+        if let Some(due_us) = old.due_us
+            && let Some(due) = self.due.get_mut(&old.ledger)
+        {
+            due.remove(&(due_us, wait.clone()));
+            if due.is_empty() {
+                self.due.remove(&old.ledger);
             }
         }
         if let Some(holes) = old.ledger.as_ref().and_then(|ledger| self.holes.get_mut(ledger)) {

@@ -193,6 +193,6 @@ mod tests {
         sets.lose(2, 4);
         sets.refuse(3);
         assert_eq!(sets.known(3), Known::Lost);
-        assert!(sets.refused.len() == 0);
+        assert!(sets.refused.is_empty());
     }
 }

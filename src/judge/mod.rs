@@ -147,10 +147,10 @@ async fn load_for(store: &Store, audit: &mut Audit, records: &[Record]) -> Resul
 }
 
 async fn fold(store: &Store, audit: &mut Audit, record: &Record) -> Result<(), StoreError> {
-    if let Some(id) = audit.needs_finding(record) {
-        if let Some(finding) = store.finding(id).await? {
-            audit.load_finding(finding.finding);
-        }
+    if let Some(id) = audit.needs_finding(record)
+        && let Some(finding) = store.finding(id).await?
+    {
+        audit.load_finding(finding.finding);
     }
     load_for(store, audit, std::slice::from_ref(record)).await?;
     audit.fold(record);

@@ -87,11 +87,14 @@ impl Case {
     }
 }
 
+/// By sequence, else by `event_id`.
+type Identity = (SourceName, Option<(Boot, u64)>, Option<String>);
+
 /// A collector in a few lines: identity, refusals, conflicts, giving up.
 #[derive(Default)]
 struct Collector {
     n: i64,
-    seen: BTreeMap<(SourceName, Option<(Boot, u64)>, Option<String>), Event>,
+    seen: BTreeMap<Identity, Event>,
     refused: BTreeSet<String>,
     conflicts: BTreeSet<String>,
     named: BTreeMap<(SourceName, Boot), u64>,

@@ -30,6 +30,7 @@ fn settings() -> Settings {
     Settings { warmup_us: 0, ..Settings::default() }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "a few hours at most")]
 fn seconds(at: f64) -> i64 {
     parse_us(START).unwrap() + (at * 1e6) as i64
 }
