@@ -296,9 +296,11 @@ fn no_path_of_a_machine_is_in_the_tree() {
 #[test]
 fn each_dependency_has_its_reason() {
     let manifest = std::fs::read_to_string(top().join("Cargo.toml")).unwrap();
-    let (_, rest) = manifest.split_once("[dependencies]").unwrap();
-    let (list, _) = rest.split_once("[lints").unwrap();
-    let entries = list.lines().filter(|line| line.contains(" = "));
+    let sections = manifest.split("\n[").filter(|text| {
+        let name = text.split(']').next().unwrap_or_default();
+        matches!(name, "dependencies" | "dev-dependencies" | "build-dependencies")
+    });
+    let entries = sections.flat_map(str::lines).filter(|line| line.contains(" = "));
     let bare: Vec<String> =
         entries.filter(|line| !line.contains(" # ")).map(String::from).collect();
     none("dependencies without a reason", &bare);
