@@ -119,17 +119,15 @@ fn faults() -> Vec<Fault> {
 
 fn tell(target: &str) {
     println!(
-        "dedupwatch demo: three simulated services push to a collector with a fresh database\n\
-         \n  {target}           is money safe now?\n  \
-         {target}/findings  who, how much, why: leaks of settle-poker, whose copies reach a\n  \
-         {:>width$}  second private guard; live evictions of settle-slots, whose windows hold three\n  \
-         {target}/sources   who reports, and who was blind: settle-baccarat, in a minute\n  \
-         {target}/alerts    what fires\n  \
-         {target}/metrics   the same for Prometheus\n\
-         \nAll is well again in two minutes, until the next bad time in twenty. Ctrl-C ends it, and\n\
-         its database goes with it.",
-        "",
-        width = target.len() + "/findings".len(),
+        "dedupwatch demo: three simulated services push to a collector with a fresh database.\n\
+         \n  {target}\n\n\
+         /          is money safe now? Not for the next two minutes.\n\
+         /findings  settle-poker books twice what reaches a second private guard; settle-slots\n\
+         \x20          lets go of live settlements, since its windows hold three\n\
+         /sources   who reports, and who was blind: settle-baccarat, in a minute\n\
+         /alerts    what fires\n\
+         /metrics   the same for Prometheus\n\n\
+         The next bad time comes in twenty minutes. Ctrl-C ends it all, the database too."
     );
 }
 

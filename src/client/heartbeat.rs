@@ -49,7 +49,7 @@ impl Heart {
                 _ = ticks.tick() => {}
             }
             if !self.beat(SourceState::Running).await {
-                tracing::warn!(target = self.settings.target, "a heartbeat was not taken");
+                tracing::debug!("a heartbeat was not taken");
             }
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct Pusher {
     buffer: Arc<Buffer>,
     mode: watch::Receiver<Mode>,
     backoff: Backoff,
+    /// The last try failed, and that was logged.
+    is_failing: bool,
 }
 
 impl Pusher {
@@ -28,7 +30,7 @@ impl Pusher {
         mode: watch::Receiver<Mode>,
     ) -> Self {
         let backoff = Backoff::new(settings.retry_min, settings.retry_max);
-        Self { settings, http, buffer, mode, backoff }
+        Self { settings, http, buffer, mode, backoff, is_failing: false }
     }
 
     /// Runs until the buffer is closed and empty, or the client is killed.
@@ -80,7 +82,7 @@ impl Pusher {
                     return false;
                 }
             };
-            self.backoff.reset();
+            self.is_well();
             log_rejected(now, &answer);
             self.buffer.answered(now.len(), &answer);
             rest = later;
@@ -88,7 +90,7 @@ impl Pusher {
         true
     }
 
-    async fn send(&self, batch: &[Event]) -> Meaning {
+    async fn send(&mut self, batch: &[Event]) -> Meaning {
         let body = match serde_json::to_vec(batch) {
             Ok(body) => body,
             Err(error) => {
@@ -98,13 +100,21 @@ impl Pusher {
         };
         let url = format!("{}/api/v1/outcomes", self.settings.target);
         let request = self.http.post(url).header(CONTENT_TYPE, "application/json").body(body);
-        match answered(request).await {
-            Ok(meaning) => meaning,
-            Err(error) => {
-                let error = error.without_url();
-                tracing::warn!(%error, "the collector did not answer; trying again");
-                Meaning::Retry { after: None }
-            }
+        let (meaning, why) = match answered(request).await {
+            Ok((meaning, status)) => (meaning, format!("status {status}")),
+            Err(error) => (Meaning::Retry { after: None }, error.without_url().to_string()),
+        };
+        if matches!(meaning, Meaning::Retry { .. }) && !self.is_failing {
+            tracing::warn!(why, "the collector takes no outcomes; trying until it does");
+            self.is_failing = true;
+        }
+        meaning
+    }
+
+    fn is_well(&mut self) {
+        self.backoff.reset();
+        if std::mem::take(&mut self.is_failing) {
+            tracing::info!("the collector takes outcomes again");
         }
     }
 
@@ -118,17 +128,13 @@ impl Pusher {
     }
 }
 
-async fn answered(request: reqwest::RequestBuilder) -> Result<Meaning, reqwest::Error> {
+async fn answered(request: reqwest::RequestBuilder) -> Result<(Meaning, u16), reqwest::Error> {
     let response = request.send().await?;
     let status = response.status().as_u16();
     let retry_after = response.headers().get(RETRY_AFTER).cloned();
     let body = response.bytes().await?;
     let retry_after = retry_after.as_ref().and_then(|value| value.to_str().ok());
-    let meaning = meaning(status, retry_after, &body);
-    if let Meaning::Retry { .. } = meaning {
-        tracing::warn!(status, "the collector did not take a batch; trying again");
-    }
-    Ok(meaning)
+    Ok((meaning(status, retry_after, &body), status))
 }
 
 /// One outcome that the collector calls no request at all: to send it again would block all that

@@ -122,7 +122,7 @@ pub async fn check(
     loop {
         let now_us = Clock::System.now_us();
         if now_us >= settled_us {
-            let found = read_findings(http, target, &played.ledgers).await?;
+            let found = read_findings(http, target, &played).await?;
             let comparison = compare(&expected, &found)?;
             if comparison.is_right() || now_us >= give_up_us {
                 return Ok(comparison);
@@ -140,11 +140,11 @@ async fn get<T: DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<T
     })
 }
 
-/// All findings that stand, of the books that were written to; those about a source name no book.
+/// All findings that stand, of the sources that pushed and the books that they wrote to.
 async fn read_findings(
     http: &reqwest::Client,
     target: &str,
-    ledgers: &[String],
+    played: &Played,
 ) -> Result<Vec<Reported>, CheckError> {
     let mut found = Vec::new();
     let mut after = String::new();
@@ -156,10 +156,7 @@ async fn read_findings(
         let next = percent_encoding::utf8_percent_encode(&next, percent_encoding::NON_ALPHANUMERIC);
         after = format!("&after={next}");
     }
-    found.retain(|finding| {
-        let ours = finding.ledger.as_ref().is_none_or(|ledger| ledgers.contains(ledger));
-        ours && finding.state != "closed"
-    });
+    found.retain(|finding| finding.state != "closed" && finding.is_of(played));
     Ok(found)
 }
 
@@ -284,6 +281,14 @@ impl Comparison {
 }
 
 impl Reported {
+    fn is_of(&self, played: &Played) -> bool {
+        let source = self.source.as_deref();
+        let pushed = |from: &SourceName| Some(from.source.as_str()) == source;
+        let is_ours = |ledger: &String| played.ledgers.contains(ledger);
+        (source.is_none() || played.sources.iter().any(pushed))
+            && self.ledger.as_ref().is_none_or(is_ours)
+    }
+
     fn key(&self) -> Result<Key, CheckError> {
         let parts = (self.ledger.clone(), self.player.clone(), self.signature.clone());
         match parts {

@@ -61,6 +61,8 @@ pub struct Played {
     pub sums: Summary,
     /// Boots whose account is not as planned: then the truth is not exact.
     pub unclear: Vec<String>,
+    /// Who pushed.
+    pub sources: Vec<SourceName>,
     /// The books that were written to.
     pub ledgers: Vec<String>,
     /// When game time ended.
@@ -128,6 +130,7 @@ impl Player {
             truth: Truth::default(),
             sums: Summary::default(),
             unclear: Vec::new(),
+            sources: stream.sources().cloned().collect(),
             ledgers,
             end_us: game.now_us(),
         };

@@ -8,6 +8,7 @@ mod app;
 mod cases;
 mod cases_stored;
 mod cli;
+mod demo;
 mod ingest;
 mod kill;
 mod metrics;

@@ -2,15 +2,22 @@
 //! no less. In memory over many seeds; then with clients, HTTP, log and judge.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use dedupwatch::audit::{Audit, Change, Finding, Settings, State};
+use dedupwatch::client::http;
+use dedupwatch::clock::Clock;
 use dedupwatch::outcome::{
     Body, Boot, Event, GivenUp, Heartbeat, KeyedHash, Position, Record, SourceName, SourceState,
 };
+use dedupwatch::simulate::check::check;
 use dedupwatch::simulate::check::{Comparison, Reported, compare};
+use dedupwatch::simulate::run::{Pace, play as push};
 use dedupwatch::simulate::truth::{Truth, TruthSettings};
 use dedupwatch::simulate::{Step, Stream, StreamSettings};
 use serde_json::json;
+
+use crate::support::{TestApp, now_us, program};
 
 /// Each fault, and combinations of them; early, in the middle, and so late that what was lost is
 /// still in the windows at the end.
@@ -231,4 +238,82 @@ fn it_does_not_matter_how_late_and_in_which_batches_sources_push() {
         }
     }
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What comes through clients, HTTP, log and judge, and is read from the API.
+async fn pushed(target: &str, tag: usize, faults: &[&str]) -> Comparison {
+    let pace = Pace::faster(now_us(), 300_000_000, 25.0, 45_000_000);
+    let settings = StreamSettings {
+        start_us: pace.game_us,
+        tag: Some(format!("t{tag}")),
+        ..settings(5, faults)
+    };
+    let played = push(target, settings, pace, std::future::pending()).await.unwrap();
+    assert_eq!(played.unclear, [] as [String; 0], "{faults:?}");
+    check(&http(Duration::from_secs(60)).unwrap(), target, played).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_collector_finds_the_truth_of_what_was_pushed() {
+    let app = TestApp::start_with(Clock::System, |config| {
+        config.audit.warmup_us = 0;
+        config.audit.gap_grace_us = 1_000_000;
+    })
+    .await;
+    let worlds = [
+        &[][..],
+        &["window-of-3@30s+4m"],
+        &["window-of-3@30s+4m/1"],
+        &["restart-empty@60s+2m"],
+        &["two-guards@30s+3m/1"],
+        &["lost-telemetry@250s+40s"],
+        &["crash@265s+20s"],
+    ];
+    let runs: Vec<_> = (0..)
+        .zip(worlds)
+        .map(|(tag, faults)| {
+            let target = app.base().to_owned();
+            (faults, tokio::spawn(async move { pushed(&target, tag, faults).await }))
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for (faults, run) in runs {
+        let comparison = run.await.unwrap();
+        assert!(faults.is_empty() || comparison.right > 0, "{faults:?} showed nothing");
+        if !comparison.is_right() {
+            wrong.push(format!("{faults:?}: {comparison:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn the_command_checks_and_says_so_by_its_exit_status() {
+    let app = TestApp::start().await;
+    let simulate = |flags: &[&str]| {
+        let mut command = program();
+        command.args(["simulate", "--target", app.base(), "--length", "90s", "--speed", "30"]);
+        command.args(["--players", "6"]).args(flags);
+        tokio::task::spawn_blocking(move || command.output().unwrap())
+    };
+    let output = simulate(&["--check", "--fault", "two-guards@10s+60s"]).await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains(" right, 0 missed, 0 false"), "{text}");
+    let output = simulate(&["--fault", "nap@1s+1s"]).await.unwrap();
+    assert_eq!(output.status.code(), Some(2), "a fault that is none");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn the_load_is_written_once_each_and_counted() {
+    let app = TestApp::start().await;
+    let mut command = program();
+    command.args(["simulate", "--target", app.base(), "--rate", "max", "--events", "20005"]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("count right: 20005 asked for, 20005 written"), "{text}");
+    assert_eq!(app.get_json("/api/v1/findings").await["findings"], json!([]));
+    app.stop().await;
 }
