@@ -182,10 +182,13 @@ pub enum Subject {
         /// Which settlement.
         signature: Signature,
     },
-    /// (service, env, source, cause or reason).
+    /// (service, env, source, ledger, cause or reason).
     Source {
         /// Which source; `None` where not even that could be read.
         from: Option<SourceName>,
+        /// The book, where it comes to an amount: amounts of two books are never added.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ledger: Option<String>,
         /// The cause or reason that the rows of a source are told apart by.
         cause: String,
     },
@@ -346,8 +349,9 @@ impl Subject {
                 }
                 parts
             }
-            Self::Source { from, cause } => {
-                let mut parts = vec![text("source"), text(cause)];
+            Self::Source { from, ledger, cause } => {
+                let ledger = ledger.as_deref().unwrap_or_default();
+                let mut parts = vec![text("source"), text(cause), text(ledger)];
                 parts.extend(from.iter().flat_map(source));
                 parts
             }

@@ -319,7 +319,7 @@ impl Audit {
             Some(boot) => self.group_of_boot(Kind::IdentityConflict, (&event.from, boot), add),
             None => {
                 let from = Some(event.from.clone());
-                self.group_of_source(Kind::IdentityConflict, from, "event_id", add);
+                self.group_of_source(Kind::IdentityConflict, (from, None), "event_id", add);
             }
         }
     }
@@ -342,14 +342,10 @@ impl Audit {
             amounts: Amounts::default(),
             witnesses: vec![witness],
         };
-        self.group_of_source(
-            Kind::RejectedEvidence,
-            refused.from.clone(),
-            &refused.code,
-            |group| {
-                group.add(occurrence, received_us);
-            },
-        );
+        let about = (refused.from.clone(), None);
+        self.group_of_source(Kind::RejectedEvidence, about, &refused.code, |group| {
+            group.add(occurrence, received_us);
+        });
     }
 
     /// A number was refused: its source is blind there until it comes after all.

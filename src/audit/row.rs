@@ -98,6 +98,7 @@ pub(super) fn new_finding(
         Subject::AuditKey { ledger, player, signature } => {
             (Some(ledger.clone()), Some(player.clone()), Some(signature.clone()))
         }
+        Subject::Source { ledger, .. } => (ledger.clone(), None, None),
         _ => (None, None, None),
     };
     let shown = Counted { count: verdict.count, amounts: verdict.amounts }.minus(base);

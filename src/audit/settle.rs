@@ -161,7 +161,7 @@ impl Audit {
             return;
         }
         if let Some(was) = was {
-            self.uncount(eviction, &was);
+            self.uncount(player, eviction, &was);
         }
         eviction.counted = None;
         if let (Some((cause, confirmed)), Standing::Live { order, pushed_by, .. }) = (now, standing)
@@ -170,11 +170,12 @@ impl Audit {
         }
     }
 
-    fn uncount(&mut self, eviction: &Eviction, was: &Counted) {
+    fn uncount(&mut self, player: &PlayerFacts, eviction: &Eviction, was: &Counted) {
         let amounts = Amounts::at_risk(eviction.signature.net());
         let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
         let at = eviction.at.clone();
-        self.group_of_source(Kind::LiveEviction, Some(from), &was.cause, |group| {
+        let about = (Some(from), Some(player.ledger.as_str()));
+        self.group_of_source(Kind::LiveEviction, about, &was.cause, |group| {
             if !was.confirmed {
                 group.unsuspect(amounts);
             } else if group.ordinal() == was.ordinal {
@@ -215,9 +216,10 @@ impl Audit {
         };
         let received_us = self.received_us;
         let name = from.clone();
-        let counted_in = &mut player.counted_in;
+        let mut counted_in = std::mem::take(&mut player.counted_in);
         let mut ordinal = 1;
-        self.group_of_source(Kind::LiveEviction, Some(from), &cause, |group| {
+        let about = (Some(from), Some(player.ledger.as_str()));
+        self.group_of_source(Kind::LiveEviction, about, &cause, |group| {
             group.order(order);
             if confirmed {
                 group.add(occurrence, received_us);
@@ -235,6 +237,7 @@ impl Audit {
                 }
             }
         });
+        player.counted_in = counted_in;
         eviction.counted = Some(Counted { cause, confirmed, ordinal });
     }
 
@@ -242,14 +245,15 @@ impl Audit {
     pub(super) fn group_of_source(
         &mut self,
         kind: Kind,
-        from: Option<SourceName>,
+        (from, ledger): (Option<SourceName>, Option<&str>),
         cause: &str,
         change: impl FnOnce(&mut Group),
     ) {
         let about = from.as_ref().map_or_else(Default::default, |from| {
             (from.service.to_string(), from.env.to_string(), Some(from.source.clone()))
         });
-        let subject = Subject::Source { from, cause: cause.to_owned() };
+        let ledger = ledger.map(str::to_owned);
+        let subject = Subject::Source { from, ledger, cause: cause.to_owned() };
         self.group(kind, subject, cause, about, change);
     }
 

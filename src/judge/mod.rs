@@ -15,7 +15,7 @@ use crate::audit::{Audit, Settings};
 use crate::clock::Clock;
 use crate::metrics::{Judged, Metrics};
 use crate::outcome::{Position, Record};
-use crate::store::{Step, Store, StoreError};
+use crate::store::{Step, Store, StoreError, part};
 use crate::vitals::Vitals;
 
 /// Records of one step: its write stays under the 20 ms that the writer may wait (design.md).
@@ -57,7 +57,7 @@ impl Known {
         let collector = parts.store.collector();
         let audit = memory::restore(&parts.store, &parts.settings).await?;
         let n = parts.store.read_progress(collector).await?;
-        let change = parts.store.read_last_change().await?;
+        let change = parts.store.read_part(part::CHANGE).await?.pop().unwrap_or(0);
         parts.vitals.set_judged(n, 0);
         parts.vitals.set_findings(change);
         parts.vitals.set_tick_due(audit.tick_due_us());

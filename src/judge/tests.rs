@@ -105,3 +105,21 @@ async fn facts_are_read_back_as_they_were_written() {
     ];
     assert_eq!(found, expected.map(|(kind, cause)| (kind, cause.to_owned())));
 }
+
+#[tokio::test]
+async fn numbers_of_changes_rise_also_after_a_withdrawal_and_a_restart() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    append(&store, &[body(2, "replay_blocked")]).await;
+    let mut first = judge(&store).await;
+    first.step().await.unwrap();
+    let suspected = *first.parts.vitals.findings().borrow();
+    assert_eq!(suspected, 1);
+    append(&store, &[body(1, "processed")]).await;
+    first.step().await.unwrap();
+    assert!(counts(&store).await.is_empty(), "withdrawn");
+    append(&store, &[body(3, "processed")]).await;
+    let mut second = judge(&store).await;
+    second.step().await.unwrap();
+    assert!(*second.parts.vitals.findings().borrow() > suspected, "the alerts read on from there");
+}

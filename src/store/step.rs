@@ -31,6 +31,9 @@ pub mod part {
     pub const WAIT: &str = "wait";
     /// The receipt of the newest record.
     pub const RECEIVED: &str = "received";
+    /// The last number given to a change of a finding. Not to be had from the findings: a
+    /// withdrawn one leaves no trace, and the alerts would miss what gets its number again.
+    pub const CHANGE: &str = "change";
 }
 
 /// All that one step changed.
@@ -94,6 +97,8 @@ impl Step {
         for (part, name, body) in &self.parts {
             verdicts::save_part(connection, part, name, body.as_deref()).await?;
         }
+        let last = json(change)?;
+        verdicts::save_part(connection, part::CHANGE, "", Some(&last)).await?;
         totals::add(connection, SHARED, totals).await?;
         verdicts::save_progress(connection, self.end.collector, self.end.n).await
     }

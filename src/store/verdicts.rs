@@ -140,7 +140,6 @@ const PROGRESS: &str = "SELECT n FROM progress WHERE collector = $1";
 const PART: &str = "SELECT body FROM audit_state WHERE part = $1 ORDER BY name";
 const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
      open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums";
-const LAST_CHANGE: &str = "SELECT coalesce(max(change), 0) FROM findings";
 
 impl Store {
     /// How far the judge is in a collector's part of the log.
@@ -153,11 +152,6 @@ impl Store {
     pub async fn read_part<T: DeserializeOwned>(&self, part: &str) -> Result<Vec<T>, StoreError> {
         let bodies = sqlx::query_scalar(PART).bind(part).fetch_all(self.readers()).await?;
         bodies.iter().map(|body: &String| parse("audit_state", body)).collect()
-    }
-
-    /// The highest number given to a change of a finding.
-    pub async fn read_last_change(&self) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar(LAST_CHANGE).fetch_one(self.readers()).await?)
     }
 
     /// All sums over findings.

@@ -217,3 +217,23 @@ fn more_than_one_in_a_hundred_and_ten_is_critical() {
         assert_eq!(finding.amounts.exposure, 50);
     }
 }
+
+#[test]
+fn amounts_of_two_ledgers_are_two_rows() {
+    let mut world = World::new();
+    for (seq, ledger) in [(1, "chips"), (3, "cash")] {
+        let by = |seq: u64, signature: &str| {
+            told(seq as f64, &format!("a 1#{seq}"), "p", signature, "processed")
+                .window(1, 1)
+                .with("ledger", ledger)
+        };
+        world.hear(by(seq, "A/1/5"));
+        world.hear(by(seq + 1, "A/1/6F").evicts("A/1/5"));
+    }
+    world.wait_until(20.0);
+    let rows = world.open(Kind::LiveEviction);
+    let mut told: Vec<_> =
+        rows.iter().map(|row| (row.ledger.clone().unwrap(), row.amounts.exposure)).collect();
+    told.sort();
+    assert_eq!(told, [("cash".to_owned(), 5), ("chips".to_owned(), 5)]);
+}
