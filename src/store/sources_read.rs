@@ -89,14 +89,16 @@ const LIST: &str = "SELECT s.service, s.env, s.source, s.state, s.last_push_us, 
      (SELECT n.id FROM boots n WHERE n.source_id = s.id \
       ORDER BY n.last_received_us DESC, n.id DESC LIMIT 1) \
      WHERE (s.service, s.env, s.source) > ($1, $2, $3) AND ($4 IS NULL OR s.service = $4) \
-     ORDER BY s.service, s.env, s.source LIMIT $5";
+     AND ($5 IS NULL OR s.env = $5) ORDER BY s.service, s.env, s.source LIMIT $6";
 
 impl Store {
-    /// Sources by service, env and name, after the given one, of one service if it is given.
+    /// Sources by service, env and name, after the given one, of one service and env if they are
+    /// given.
     pub async fn sources(
         &self,
         after: Option<(&str, &str, &str)>,
         service: Option<&str>,
+        env: Option<&str>,
         limit: u32,
     ) -> Result<Vec<SourceRow>, StoreError> {
         let (after_service, after_env, after_source) = after.unwrap_or_default();
@@ -105,6 +107,7 @@ impl Store {
             .bind(after_env)
             .bind(after_source)
             .bind(service)
+            .bind(env)
             .bind(limit.min(limits::LIST_ROWS_MAX))
             .fetch_all(self.readers())
             .await?;
@@ -212,7 +215,7 @@ mod tests {
     #[tokio::test]
     async fn lists_sources_with_their_newest_boot_by_key() {
         let Fixture { store, _folder } = scene().await;
-        let all = store.sources(None, None, 10).await.unwrap();
+        let all = store.sources(None, None, None, 10).await.unwrap();
         let names: Vec<_> = all.iter().map(|row| (&*row.service, &*row.source)).collect();
         assert_eq!(names, [("a", "s1"), ("a", "s2"), ("b", "s1")]);
         let boot = all[0].boot.as_ref().unwrap();
@@ -220,9 +223,11 @@ mod tests {
         assert_eq!(boot.missing(), [(6, 7), (10, 12)]);
         assert_eq!(size_of(&boot.missing()), 5);
         assert_eq!(all[1].boot, None);
-        let rest = store.sources(Some(("a", "prod", "s1")), None, 1).await.unwrap();
+        let rest = store.sources(Some(("a", "prod", "s1")), None, None, 1).await.unwrap();
         assert_eq!(rest, all[1..2]);
-        assert_eq!(store.sources(None, Some("b"), 10).await.unwrap(), all[2..]);
+        assert_eq!(store.sources(None, Some("b"), None, 10).await.unwrap(), all[2..]);
+        assert_eq!(store.sources(None, Some("b"), Some("prod"), 10).await.unwrap(), all[2..]);
+        assert_eq!(store.sources(None, Some("b"), Some("test"), 10).await.unwrap(), []);
     }
 
     #[tokio::test]

@@ -52,7 +52,7 @@ impl Step {
         let deliveries = deliveries(audit, records);
         let mut parts = Parts::default();
         for source in audit.sources.take_changed() {
-            parts.put(part::SOURCE, &source.id.0, source)?;
+            parts.put(part::SOURCE, &source.name, source)?;
         }
         for ledger in audit.ledgers.take_changed() {
             parts.put(part::LEDGER, &ledger.name, ledger)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::{Row as _, SqliteConnection};
 
@@ -138,6 +139,8 @@ pub(super) async fn save_progress(
 
 const PROGRESS: &str = "SELECT n FROM progress WHERE collector = $1";
 const PART: &str = "SELECT body FROM audit_state WHERE part = $1 ORDER BY name";
+const PART_BY_NAME: &str = "SELECT a.body FROM json_each($2) AS k \
+     JOIN audit_state AS a ON a.part = $1 AND a.name = k.value";
 const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
      open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums";
 
@@ -152,6 +155,18 @@ impl Store {
     pub async fn read_part<T: DeserializeOwned>(&self, part: &str) -> Result<Vec<T>, StoreError> {
         let bodies = sqlx::query_scalar(PART).bind(part).fetch_all(self.readers()).await?;
         bodies.iter().map(|body: &String| parse("audit_state", body)).collect()
+    }
+
+    /// The entries of a part that have these names; a name without an entry is left out.
+    pub async fn read_part_by_name<T: DeserializeOwned>(
+        &self,
+        part: &str,
+        names: &[impl Serialize],
+    ) -> Result<Vec<T>, StoreError> {
+        let names: Vec<String> = names.iter().map(json).collect::<Result<_, _>>()?;
+        let query = sqlx::query_scalar(PART_BY_NAME).bind(part).bind(json(&names)?);
+        let bodies: Vec<String> = query.fetch_all(self.readers()).await?;
+        bodies.iter().map(|body| parse("audit_state", body)).collect()
     }
 
     /// All sums over findings.

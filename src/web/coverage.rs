@@ -1,18 +1,22 @@
 //! Who was heard, as the judge has it: read from its own state, so that pages and verdicts can't
-//! differ. The judge holds all of it in memory, so reading all of it here stays within bounds.
+//! differ. Only of what is shown: a page must not cost what the whole fleet weighs.
 
 use std::collections::BTreeMap;
 
 use crate::audit::{Blind, Ledger, Source};
 use crate::outcome::SourceName;
-use crate::store::{Store, StoreError, part};
+use crate::store::{SourceRow, Store, StoreError, part};
 
 /// Stretches in which a source was blind that are told, the newest ones.
 const BLIND_TOLD: usize = 5;
 
-/// The newest stretches in which each source was blind, newest first.
-pub(super) async fn blind(store: &Store) -> Result<BTreeMap<SourceName, Vec<Blind>>, StoreError> {
-    let sources: Vec<Source> = store.read_part(part::SOURCE).await?;
+/// The newest stretches in which each of these sources was blind, newest first.
+pub(super) async fn blind(
+    store: &Store,
+    shown: &[SourceRow],
+) -> Result<BTreeMap<SourceName, Vec<Blind>>, StoreError> {
+    let names: Vec<SourceName> = shown.iter().filter_map(SourceRow::name).collect();
+    let sources: Vec<Source> = store.read_part_by_name(part::SOURCE, &names).await?;
     let newest = |source: Source| {
         let mut blind = source.blind();
         blind.sort_by_key(|stretch| std::cmp::Reverse(stretch.from_us));

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use actix_web::web::Query;
 use chrono::NaiveDateTime;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Problem;
 use crate::limits;
@@ -79,6 +80,17 @@ impl Params {
         }
     }
 
+    /// This address from another place of the list on; without one, from its first.
+    pub(super) fn address(&self, path: &str, after: Option<&str>) -> String {
+        let kept = self.0.iter().filter(|(name, _)| name != "after");
+        let kept = kept.map(|(name, value)| (name.as_str(), value.as_str()));
+        let pairs = kept.chain(after.map(|after| ("after", after)));
+        let encode = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+        let pairs: Vec<String> =
+            pairs.map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+    }
+
     /// How many rows are wanted.
     pub(super) fn limit(&self, default: u32) -> Result<u32, Problem> {
         Ok(self.number("limit", 1, limits::LIST_ROWS_MAX)?.unwrap_or(default))
@@ -125,6 +137,14 @@ mod tests {
         assert_eq!(params.time_us("from").unwrap(), params.time_us("to").unwrap());
         assert_eq!(params.limit(100).unwrap(), 5);
         assert_eq!(params.id("service").unwrap(), None);
+    }
+
+    #[test]
+    fn an_address_keeps_what_was_asked_for() {
+        let params = Params::parse("a=x%20y&after=1&b=", &["a", "after", "b"]).unwrap();
+        assert_eq!(params.address("/p", Some("2.3")), "/p?a=x%20y&after=2%2E3");
+        assert_eq!(params.address("/p", None), "/p?a=x%20y");
+        assert_eq!(Params::parse("", &[]).unwrap().address("/p", None), "/p");
     }
 
     #[test]

@@ -35,12 +35,7 @@ async fn a_leak_reaches_the_webhook_though_it_fails_at_first_and_the_collector_r
     assert_eq!(alert["labels"]["service"], "settle-poker");
     assert_eq!(alert["labels"]["severity"], "critical");
     assert!(got[0].description().contains("overpaid 100 "), "{}", got[0].description());
-    // Every link leads somewhere.
-    for link in ["runbook_url", "alerts_url", "newest_finding_url"] {
-        let link = alert["annotations"][link].as_str().unwrap();
-        let (_, path) = link.split_once("//").unwrap().1.split_once('/').unwrap();
-        assert_eq!(app.get(&format!("/{path}")).await.status, 200, "{link}");
-    }
+    every_link_leads_somewhere(&app, &got[0]).await;
     let firing =
         r#"dedup_alerts{alertname="DuplicateLeak",service="settle-poker",state="firing"} 1"#;
     let delivered = r#"dedupwatch_notifications_total{receiver="webhook",result="delivered"} 1"#;
@@ -49,6 +44,22 @@ async fn a_leak_reaches_the_webhook_though_it_fails_at_first_and_the_collector_r
     }
     app.stop().await;
     assert!(receiver.take().is_empty(), "told once");
+}
+
+async fn every_link_leads_somewhere(app: &TestApp, got: &Got) {
+    let alert = &got.json()["alerts"][0];
+    let of_annotations = alert["annotations"].as_object().unwrap().iter();
+    let mut links: Vec<&Value> =
+        of_annotations.filter(|(name, _)| name.ends_with("_url")).map(|(_, link)| link).collect();
+    links.push(&alert["generatorURL"]);
+    assert!(links.len() >= 3, "{alert}");
+    for link in links {
+        let link = link.as_str().unwrap();
+        let (_, path) = link.split_once("//").unwrap().1.split_once('/').unwrap();
+        let reply = app.get(&format!("/{path}")).await;
+        assert_eq!(reply.status, 200, "{link}");
+        assert!(reply.body.contains("settle-poker"), "{link} shows what the alert is about");
+    }
 }
 
 const SECOND_US: i64 = 1_000_000;
@@ -92,7 +103,9 @@ async fn the_last_source_gone_silent_is_critical_and_over_when_it_is_heard() {
     let app = start_at(&clock, &receiver).await;
     assert_eq!(app.heartbeat(&heartbeat(0)).await.status, 200);
     clock.advance(61 * SECOND_US);
-    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "SourceSilent", "critical"]]);
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["firing", "SourceSilent", "critical"]]);
+    every_link_leads_somewhere(&app, &got[0]).await;
     assert_eq!(post(&app, "/api/v1/heartbeats", &heartbeat(0)).await, 200);
     assert_eq!(short(&wait_for(&receiver, 1).await), [["resolved", "SourceSilent", "critical"]]);
     app.stop().await;
@@ -112,6 +125,7 @@ async fn a_sender_that_keeps_sending_what_is_rejected_is_told_of() {
     }
     let got = wait_for(&receiver, 1).await;
     assert_eq!(short(&got), [["firing", "RejectedOutcomes", "warning"]]);
+    every_link_leads_somewhere(&app, &got[0]).await;
     let labels = &got[0].json()["groupLabels"];
     assert_eq!((&labels["service"], &labels["env"]), (&json!("settle-poker"), &json!("prod")));
     app.stop().await;
@@ -124,7 +138,9 @@ async fn a_hole_that_stays_is_told_of() {
     let app = start_at(&clock, &receiver).await;
     assert_eq!(app.push(&json!([event(1), event(3)])).await.status, 200);
     clock.advance(31 * SECOND_US);
-    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "TelemetryGap", "info"]]);
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["firing", "TelemetryGap", "info"]]);
+    every_link_leads_somewhere(&app, &got[0]).await;
     app.stop().await;
 }
 
@@ -144,7 +160,9 @@ async fn a_live_eviction_is_always_told() {
     pushing["evicted"] = json!([event(1)["signature"]]);
     assert_eq!(app.push(&json!([event(1), pushing])).await.status, 200);
     clock.advance(5 * SECOND_US);
-    assert_eq!(short(&wait_for(&receiver, 1).await), [["firing", "LiveEviction", "warning"]]);
+    let got = wait_for(&receiver, 1).await;
+    assert_eq!(short(&got), [["firing", "LiveEviction", "warning"]]);
+    every_link_leads_somewhere(&app, &got[0]).await;
     app.stop().await;
 }
 
@@ -159,6 +177,7 @@ async fn a_false_block_is_told_with_what_is_owed() {
     clock.advance(40 * SECOND_US);
     let got = wait_for(&receiver, 1).await;
     assert_eq!(short(&got), [["firing", "FalseBlock", "critical"]]);
+    every_link_leads_somewhere(&app, &got[0]).await;
     assert!(got[0].description().contains("underpaid 100 "), "{}", got[0].description());
     app.stop().await;
 }

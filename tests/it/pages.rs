@@ -148,6 +148,29 @@ async fn findings_are_filtered_and_paged_by_links() {
 }
 
 #[tokio::test]
+async fn sources_are_filtered_and_paged_by_links() {
+    let app = TestApp::start().await;
+    seed::run(
+        &app,
+        &["INSERT INTO sources VALUES (1, 'a b', 'prod', 's1', 1, 1, 'open'), \
+           (2, 'a b', 'prod', 's2', 1, 1, 'open'), (3, 'a b', 'test', 's3', 1, 1, 'open'), \
+           (4, 'c', 'prod', 's4', 1, 1, 'open')"],
+    )
+    .await;
+    let first = app.get("/sources?service=a+b&env=prod&limit=1").await.body;
+    assert!(first.contains("Only those of <b>a b</b>"), "{first}");
+    let more = first.split("\" rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let second = app.get(&more.replace("&#38;", "&")).await.body;
+    let shows = |name| second.contains(&format!("data-label=\"Source\">{name}<"));
+    assert_eq!(["s1", "s2", "s3", "s4"].map(shows), [false, true, false, false], "{second}");
+    let of_test = app.get_json("/api/v1/sources?env=test").await;
+    assert_eq!(of_test["sources"][0]["source"], "s3");
+    assert_eq!(of_test["sources"].as_array().unwrap().len(), 1);
+    let none = app.get("/sources?service=nobody").await;
+    assert!(none.status == 200 && none.body.contains("No such source has reported"));
+}
+
+#[tokio::test]
 async fn a_finding_tells_the_rule_the_witnesses_and_what_to_do() {
     let app = TestApp::start().await;
     seed::findings(&app, &[seed::leak(1)]).await;

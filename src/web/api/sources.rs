@@ -9,7 +9,7 @@ use crate::outcome::format_us;
 use crate::store::{SourceRow, size_of};
 use crate::web::AppState;
 use crate::web::coverage;
-use crate::web::error::{ApiError, ErrorBody};
+use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::query::Params;
 
 /// One guard instance. 64-bit numbers are strings.
@@ -77,6 +77,7 @@ pub struct Sources {
 /// The sources, by service, env and name.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "sources", params(
     ("service" = Option<String>, Query),
+    ("env" = Option<String>, Query),
     ("limit" = Option<u32>, Query, description = "1 to 1,000; 100 by default"),
     ("after" = Option<String>, Query, description = "`next` of the answer before"),
 ), responses(
@@ -88,16 +89,10 @@ pub(in crate::web) async fn list(
     request: HttpRequest,
     state: web::Data<AppState>,
 ) -> Result<web::Json<Sources>, ApiError> {
-    let params = Params::parse(request.query_string(), &["service", "limit", "after"])?;
-    let service = params.id("service")?;
-    let limit = params.limit(100)?;
-    let after = params.after(parse_key)?;
-    let after = after
-        .as_ref()
-        .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
-    let rows = state.store.sources(after, service.as_deref(), limit).await?;
-    let next = rows.last().filter(|_| rows.len() >= limit as usize).map(format_key);
-    let blind = coverage::blind(&state.store).await?;
+    let params = Params::parse(request.query_string(), &FILTERS)?;
+    let rows = read(&params, 100, &state).await?;
+    let next = next(&params, 100, &rows)?;
+    let blind = coverage::blind(&state.store, &rows).await?;
     let view = |row: SourceRow| {
         let stretches = row.name().and_then(|name| blind.get(&name)).map_or(&[][..], Vec::as_slice);
         view(row, stretches)
@@ -105,15 +100,43 @@ pub(in crate::web) async fn list(
     Ok(web::Json(Sources { sources: rows.into_iter().map(view).collect(), next }))
 }
 
+/// Parameters of the list.
+pub(in crate::web) const FILTERS: [&str; 4] = ["service", "env", "limit", "after"];
+
+/// The part of the list that the parameters ask for; the page of sources has the same.
+pub(in crate::web) async fn read(
+    params: &Params,
+    limit: u32,
+    state: &AppState,
+) -> Result<Vec<SourceRow>, Problem> {
+    let (service, env) = (params.id("service")?, params.id("env")?);
+    let after = params.after(parse_key)?;
+    let after = after
+        .as_ref()
+        .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
+    let limit = params.limit(limit)?;
+    Ok(state.store.sources(after, service.as_deref(), env.as_deref(), limit).await?)
+}
+
+/// Where the list goes on after these rows; `None` at its end.
+pub(in crate::web) fn next(
+    params: &Params,
+    limit: u32,
+    rows: &[SourceRow],
+) -> Result<Option<String>, Problem> {
+    let limit = params.limit(limit)? as usize;
+    Ok(rows.last().filter(|_| rows.len() >= limit).map(format_key))
+}
+
 /// The place of a source in the list, for `after`: names may hold anything, so each is encoded.
-pub(in crate::web) fn format_key(row: &SourceRow) -> String {
+fn format_key(row: &SourceRow) -> String {
     [&row.service, &row.env, &row.source]
         .map(|name| utf8_percent_encode(name, NON_ALPHANUMERIC).to_string())
         .join(".")
 }
 
 /// Reads [`format_key`] back.
-pub(in crate::web) fn parse_key(text: &str) -> Option<[String; 3]> {
+fn parse_key(text: &str) -> Option<[String; 3]> {
     let names: Vec<String> = text
         .split('.')
         .map(|name| percent_decode_str(name).decode_utf8().map(String::from))

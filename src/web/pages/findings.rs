@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::lines::{self, FindingLine};
-use super::{Shell, encode, has_data, render, words};
+use super::{Shell, has_data, render, words};
 use crate::audit::{Kind, State};
 use crate::store::FindingFilter;
 use crate::web::AppState;
@@ -12,6 +12,7 @@ use crate::web::api::findings::{FILTERS, filter, format_key, parse_key};
 use crate::web::error::PageError;
 use crate::web::query::Params;
 
+const HERE: &str = "/findings";
 /// Findings of one page.
 const PAGE_ROWS: u32 = 50;
 
@@ -56,27 +57,18 @@ pub(in crate::web) async fn show(
     let after = params.after(parse_key)?;
     let now_us = state.clock.now_us();
     let page = state.store.findings(&filter, after.as_ref(), limit).await?;
-    let older = page.next.as_ref().map(|key| address(&params, Some(&format_key(key))));
+    let older = page.next.as_ref().map(|key| params.address(HERE, Some(&format_key(key))));
     render(&Findings {
-        shell: Shell::new("/findings", now_us),
+        shell: Shell::new(HERE, now_us),
         has_data: has_data(&state).await?,
         filtered: filter != FindingFilter::default(),
         selects: selects(&params),
         fields: fields(&params),
         findings: lines::lines(&page.rows, now_us),
         is_first: after.is_none(),
-        first: address(&params, None),
+        first: params.address(HERE, None),
         older,
     })
-}
-
-/// This list from another place on.
-fn address(params: &Params, after: Option<&str>) -> String {
-    let kept = FILTERS.iter().filter(|name| **name != "after");
-    let mut pairs: Vec<String> =
-        kept.filter_map(|name| Some(format!("{name}={}", encode(params.raw(name)?)))).collect();
-    pairs.extend(after.map(|after| format!("after={}", encode(after))));
-    format!("/findings?{}", pairs.join("&"))
 }
 
 fn selects(params: &Params) -> Vec<Select> {

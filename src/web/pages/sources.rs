@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
-use super::{Shell, encode, lines, render};
+use super::{Shell, lines, render};
 use crate::audit::Blind;
 use crate::outcome::SourceName;
 use crate::store::{SourceRow, size_of};
 use crate::web::AppState;
-use crate::web::api::sources::{format_key, parse_key};
+use crate::web::api::sources::{FILTERS, next, read};
 use crate::web::coverage;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number, several};
 use crate::web::query::Params;
 
+const HERE: &str = "/sources";
 /// Sources of one page.
 const PAGE_ROWS: u32 = 200;
 /// Holes told by their numbers; more are counted.
@@ -27,6 +28,9 @@ struct Sources {
     shell: Shell,
     sources: Vec<SourceLine>,
     is_first: bool,
+    /// Whose sources, unless all.
+    of: Option<String>,
+    first: String,
     more: Option<String>,
 }
 
@@ -56,21 +60,27 @@ pub(in crate::web) async fn show(
     request: HttpRequest,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, PageError> {
-    let params = Params::parse(request.query_string(), &["after"])?;
-    let after = params.after(parse_key)?;
-    let key = after
-        .as_ref()
-        .map(|[service, env, source]| (service.as_str(), env.as_str(), source.as_str()));
-    let rows = state.store.sources(key, None, PAGE_ROWS).await?;
+    let params = Params::parse(request.query_string(), &FILTERS)?;
+    let rows = read(&params, PAGE_ROWS, &state).await?;
+    let next = next(&params, PAGE_ROWS, &rows)?;
     let now_us = state.clock.now_us();
-    let blind = coverage::blind(&state.store).await?;
-    let next = rows.last().filter(|_| rows.len() >= PAGE_ROWS as usize).map(format_key);
+    let blind = coverage::blind(&state.store, &rows).await?;
     render(&Sources {
-        shell: Shell::new("/sources", now_us),
+        shell: Shell::new(HERE, now_us),
         sources: rows.into_iter().map(|row| line(row, &blind, now_us)).collect(),
-        is_first: after.is_none(),
-        more: next.map(|key| format!("/sources?after={}", encode(&key))),
+        is_first: params.raw("after").is_none(),
+        of: of(&params),
+        first: params.address(HERE, None),
+        more: next.map(|key| params.address(HERE, Some(&key))),
     })
+}
+
+fn of(params: &Params) -> Option<String> {
+    match (params.raw("service"), params.raw("env")) {
+        (None, None) => None,
+        (Some(service), env) => Some(lines::service(service, env.unwrap_or_default())),
+        (None, Some(env)) => Some(format!("env {env}")),
+    }
 }
 
 fn line(row: SourceRow, blind: &BTreeMap<SourceName, Vec<Blind>>, now_us: i64) -> SourceLine {
