@@ -60,7 +60,7 @@ pub const LABEL_ENVS_MAX: usize = 10;
 pub const LABEL_LEDGERS_MAX: usize = LABEL_SERVICES_MAX;
 
 /// Alerts that are not inactive: six rules for 200 services in four envs.
-pub const ALERTS_MAX: usize = 4_800;
+pub const ALERTS_MAX: u32 = 4_800;
 /// Notifications that wait for their receiver. What is new of an alert waits for its turn, so this
 /// many wait only if as many alerts changed; then the oldest say least.
 pub const NOTIFICATIONS_WAITING_MAX: u32 = 1_000;

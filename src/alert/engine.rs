@@ -58,7 +58,7 @@ impl Engine {
                 continue;
             };
             if was.is_none() {
-                if active >= limits::ALERTS_MAX {
+                if active >= limits::ALERTS_MAX as usize {
                     no_room += 1;
                     continue;
                 }

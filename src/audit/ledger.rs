@@ -14,7 +14,7 @@ use super::source::{Source, SourceId, Sources};
 pub struct Ledger {
     /// Its name.
     pub name: String,
-    /// Time of its first event.
+    /// Time of its first event; `i64::MAX` until there is one.
     pub first_us: i64,
     /// The sources that write to it.
     pub sources: Vec<SourceId>,

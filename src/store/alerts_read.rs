@@ -1,5 +1,7 @@
 //! Alerts and the log of notifications, as the pages and the API read them.
 
+use std::collections::BTreeMap;
+
 use sqlx::{Row, sqlite::SqliteRow};
 
 use super::{Store, StoreError};
@@ -55,12 +57,15 @@ pub struct NotificationRow {
 
 const ALERTS: &str = "SELECT rule, service, env, state, severity, started_us, ended_us, body \
      FROM alerts WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR service = $2) \
-     ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, \
+     ORDER BY CASE state WHEN 'firing' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END, \
+     COALESCE(ended_us, 0) DESC, \
+     CASE severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, \
      started_us DESC, rule, service, env LIMIT $3";
+const COUNTS: &str = "SELECT state, COUNT(*) FROM alerts GROUP BY state";
 
 impl Store {
-    /// Alerts, worst and then newest first, of one state and service if they are given. There is
-    /// one row for each rule, service and env, so the table stays small.
+    /// Alerts of one state and service if they are given: firing ones, pending ones, each worst
+    /// and then newest first; then what is over, the last end first. `limits::ALERTS_MAX` is all.
     pub async fn alert_rows(
         &self,
         state: Option<&str>,
@@ -70,10 +75,16 @@ impl Store {
         let rows = sqlx::query(ALERTS)
             .bind(state)
             .bind(service)
-            .bind(limit.min(limits::LIST_ROWS_MAX))
+            .bind(limit)
             .fetch_all(self.readers())
             .await?;
         rows.iter().map(read_alert).collect()
+    }
+
+    /// How many alerts there are, by state.
+    pub async fn alert_counts(&self) -> Result<BTreeMap<String, i64>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(COUNTS).fetch_all(self.readers()).await?;
+        Ok(rows.into_iter().collect())
     }
 }
 
@@ -143,13 +154,20 @@ mod tests {
             &store,
             "INSERT INTO alerts VALUES \
              ('leak', 'a', 'prod', 'firing', 'critical', 5, NULL, '{}'), \
-             ('gap', 'b', 'prod', 'resolved', 'warning', 7, 9, '{}')",
+             ('gap', 'b', 'prod', 'resolved', 'critical', 7, 9, '{}'), \
+             ('last', 'b', 'prod', 'resolved', 'info', 7, 10, '{}'), \
+             ('wait', 'b', 'prod', 'pending', 'critical', 9, NULL, '{}'), \
+             ('minor', 'a', 'prod', 'firing', 'info', 8, NULL, '{}')",
         )
         .await;
         let rules = |rows: Vec<AlertRow>| rows.into_iter().map(|row| row.rule).collect::<Vec<_>>();
-        assert_eq!(rules(store.alert_rows(None, None, 10).await.unwrap()), ["leak", "gap"]);
-        assert_eq!(rules(store.alert_rows(Some("firing"), None, 10).await.unwrap()), ["leak"]);
-        assert_eq!(rules(store.alert_rows(None, Some("b"), 10).await.unwrap()), ["gap"]);
+        let all = rules(store.alert_rows(None, None, 10).await.unwrap());
+        assert_eq!(all, ["leak", "minor", "wait", "last", "gap"], "what fires is never cut first");
+        assert_eq!(rules(store.alert_rows(Some("firing"), None, 1).await.unwrap()), ["leak"]);
+        assert_eq!(rules(store.alert_rows(None, Some("b"), 1).await.unwrap()), ["wait"]);
+        let counts: Vec<_> = store.alert_counts().await.unwrap().into_iter().collect();
+        let count = |state: &str, count| (state.to_owned(), count);
+        assert_eq!(counts, [count("firing", 2), count("pending", 1), count("resolved", 2)]);
     }
 
     #[tokio::test]

@@ -52,6 +52,15 @@ impl Store {
     }
 }
 
+const ANY: &str = "SELECT EXISTS (SELECT 1 FROM rollups)";
+
+impl Store {
+    /// Whether any outcome was ever taken.
+    pub async fn has_outcomes(&self) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar(ANY).fetch_one(self.readers()).await?)
+    }
+}
+
 const BY_SERVICE: &str = "SELECT service, env, outcome, sum(count) FROM rollups \
      WHERE minute >= $1 AND minute <= $2 AND ($3 IS NULL OR service = $3) \
      GROUP BY service, env, outcome ORDER BY service, env, outcome LIMIT $4";
@@ -83,6 +92,7 @@ mod tests {
     #[tokio::test]
     async fn sums_within_the_span_and_the_service() {
         let Fixture { store, _folder } = fixtures::store().await;
+        assert!(!store.has_outcomes().await.unwrap());
         fixtures::run(
             &store,
             "INSERT INTO rollups VALUES ('a', 'prod', 9, 'processed', 1), \
@@ -90,6 +100,7 @@ mod tests {
              ('b', 'prod', 11, 'evicted', 4), ('b', 'prod', 12, 'evicted', 5)",
         )
         .await;
+        assert!(store.has_outcomes().await.unwrap());
         let minutes = store.outcomes_by_minute(10, 11, None).await.unwrap();
         let minutes: Vec<_> = minutes.iter().map(|row| (row.minute, row.count)).collect();
         assert_eq!(minutes, [(10, 5), (11, 4)]);

@@ -122,7 +122,8 @@ pub struct SourceCount {
     pub service: String,
     /// Which env.
     pub env: String,
-    /// `open`, `silent` or `closed`.
+    /// `open`, `silent` or `closed`; or, of those not heard for long, `quiet` (open, but sends no
+    /// heartbeats that would be missed) or `gone` (silent).
     pub state: String,
     /// How many.
     pub count: i64,
@@ -130,18 +131,26 @@ pub struct SourceCount {
     pub last_push_us: i64,
 }
 
-const COUNTS: &str = "SELECT service, env, state, count(*), max(last_push_us) FROM sources \
-     WHERE ($1 IS NULL OR service = $1) GROUP BY service, env, state \
-     ORDER BY service, env, state LIMIT $2";
+const COUNTS: &str = "SELECT service, env, CASE \
+     WHEN state = 'silent' AND last_push_us <= $2 THEN 'gone' \
+     WHEN state = 'open' AND last_heartbeat_us IS NULL AND last_push_us <= $3 THEN 'quiet' \
+     ELSE state END AS standing, count(*), max(last_push_us) FROM sources \
+     WHERE ($1 IS NULL OR service = $1) GROUP BY service, env, standing \
+     ORDER BY service, env, standing LIMIT $4";
 
 impl Store {
-    /// Sources counted by service, env and state.
+    /// Sources counted by service, env and state: of those last heard until `gone_us` and
+    /// `quiet_us` it is known no more.
     pub async fn source_counts(
         &self,
         service: Option<&str>,
+        gone_us: i64,
+        quiet_us: i64,
     ) -> Result<Vec<SourceCount>, StoreError> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(COUNTS)
             .bind(service)
+            .bind(gone_us)
+            .bind(quiet_us)
             .bind(limits::SCAN_ROWS_MAX)
             .fetch_all(self.readers())
             .await?;
@@ -233,10 +242,16 @@ mod tests {
     #[tokio::test]
     async fn counts_sources_by_state() {
         let Fixture { store, _folder } = scene().await;
-        let counts = store.source_counts(Some("a")).await.unwrap();
+        let counts = store.source_counts(Some("a"), 49, 0).await.unwrap();
         let counts: Vec<_> = counts.iter().map(|row| (&*row.state, row.last_push_us)).collect();
         assert_eq!(counts, [("open", 100), ("silent", 50)]);
-        assert_eq!(store.source_counts(None).await.unwrap().len(), 3);
+        let counts = store.source_counts(None, 50, 1_000).await.unwrap();
+        let counts: Vec<_> = counts.iter().map(|row| &*row.state).collect();
+        assert_eq!(counts, ["gone", "open", "open"], "who sends heartbeats is never quiet");
+        fixtures::run(&store, "UPDATE sources SET last_heartbeat_us = NULL WHERE id = 1").await;
+        let counts = store.source_counts(Some("a"), 0, 100).await.unwrap();
+        let counts: Vec<_> = counts.iter().map(|row| &*row.state).collect();
+        assert_eq!(counts, ["quiet", "silent"]);
     }
 
     #[test]

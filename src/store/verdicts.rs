@@ -9,7 +9,7 @@ use sqlx::{Row as _, SqliteConnection};
 
 use super::facts::{json, parse};
 use super::gauges::read_amount;
-use super::{Store, StoreError};
+use super::{Store, StoreError, part};
 use crate::audit::{Change, Finding, Kind, SumKey, Sums};
 use crate::outcome::Amounts;
 
@@ -143,6 +143,9 @@ const PART_BY_NAME: &str = "SELECT a.body FROM json_each($2) AS k \
      JOIN audit_state AS a ON a.part = $1 AND a.name = k.value";
 const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
      open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums";
+/// A ledger without an event begins at the end of time.
+const LEDGERS_AFTER: &str = "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
+     AND body ->> 'first_us' > $2 AND body ->> 'first_us' < $3";
 
 impl Store {
     /// How far the judge is in a collector's part of the log.
@@ -167,6 +170,12 @@ impl Store {
         let query = sqlx::query_scalar(PART_BY_NAME).bind(part).bind(json(&names)?);
         let bodies: Vec<String> = query.fetch_all(self.readers()).await?;
         bodies.iter().map(|body| parse("audit_state", body)).collect()
+    }
+
+    /// How many ledgers had their first event after this moment.
+    pub async fn count_ledgers_after(&self, at_us: i64) -> Result<i64, StoreError> {
+        let query = sqlx::query_scalar(LEDGERS_AFTER).bind(part::LEDGER).bind(at_us).bind(i64::MAX);
+        Ok(query.fetch_one(self.readers()).await?)
     }
 
     /// All sums over findings.

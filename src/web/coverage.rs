@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::audit::{Blind, Ledger, Source};
+use crate::audit::{Blind, Source};
 use crate::outcome::SourceName;
 use crate::store::{SourceRow, Store, StoreError, part};
 
@@ -26,13 +26,12 @@ pub(super) async fn blind(
     Ok(sources.into_iter().map(newest).collect())
 }
 
-/// How many ledgers are so new that their guards may remember what was never heard here.
+/// How many ledgers are so new that their guards may remember what was never heard here. One
+/// without any outcome is not new but empty.
 pub(super) async fn new_ledgers(
     store: &Store,
     now_us: i64,
     warmup_us: i64,
-) -> Result<usize, StoreError> {
-    let ledgers: Vec<Ledger> = store.read_part(part::LEDGER).await?;
-    let is_new = |ledger: &&Ledger| ledger.first_us.saturating_add(warmup_us) > now_us;
-    Ok(ledgers.iter().filter(is_new).count())
+) -> Result<i64, StoreError> {
+    store.count_ledgers_after(now_us.saturating_sub(warmup_us)).await
 }

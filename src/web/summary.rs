@@ -3,12 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::alert::rule::SILENT_US;
 use crate::limits::MINUTE_US;
 use crate::outcome::Amounts;
 use crate::store::{FindingSum, SourceCount, Store, StoreError};
 
 /// Minutes that rates look back: the last hour.
 pub(super) const RATE_MINUTES: i64 = 60;
+
+/// A silent source is gone after this long: no alert fires for it either.
+pub(super) const GONE_US: i64 = SILENT_US;
+/// A source that sends no heartbeats is told as not heard lately when the rates know nothing of it.
+pub(super) const QUIET_US: i64 = RATE_MINUTES * MINUTE_US;
 
 /// One service in one env.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +49,7 @@ pub(super) async fn read(
 ) -> Result<Services, StoreError> {
     let minute = now_us.div_euclid(MINUTE_US);
     let mut services = Services::new();
-    for count in store.source_counts(service).await? {
+    for count in store.source_counts(service, now_us - GONE_US, now_us - QUIET_US).await? {
         add_sources(&mut services, count);
     }
     let first = minute - RATE_MINUTES + 1;

@@ -1,8 +1,12 @@
 //! The pages: right without scripts, strict about what they load, and honest about no data.
 
+use dedupwatch::clock::Clock;
 use serde_json::json;
 
-use crate::support::{TestApp, seed};
+use crate::support::{LOOK_EVERY, PATIENCE, TestApp, event, heartbeat, seed};
+
+const HOUR_US: i64 = 3_600_000_000;
+const DAY_US: i64 = 24 * HOUR_US;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
@@ -19,7 +23,7 @@ fn pages() -> Vec<String> {
 async fn every_page_is_strict_and_has_nothing_inline() {
     let app = TestApp::start().await;
     seed::findings(&app, &[seed::leak(1)]).await;
-    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    seed::run(&app, &[seed::OUTCOME]).await;
     for path in pages() {
         let reply = app.get(&path).await;
         assert_eq!(reply.header("content-type"), "text/html; charset=utf-8", "{path}");
@@ -65,9 +69,57 @@ async fn no_data_never_looks_like_zero() {
 }
 
 #[tokio::test]
+async fn heartbeats_and_ticks_are_no_outcomes() {
+    let app = TestApp::start_with(Clock::System, |config| config.audit.warmup_us = HOUR_US).await;
+    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    assert_eq!(app.heartbeat(&heartbeat(0)).await.status, 200);
+    app.wait_for("/-/ready", |ready| ready["audit_lag_us"] == 0).await;
+    let body = app.get("/").await.body;
+    assert!(body.contains("No outcomes received yet"), "{body}");
+    assert!(body.contains("1 reporting"), "who reports is shown all the same");
+    assert!(!body.contains("warming up"), "nothing was heard that came before");
+    assert_eq!(app.push(&event(1)).await.status, 200);
+    let end = std::time::Instant::now() + PATIENCE;
+    while !app.get("/").await.body.contains("1 ledger is still warming up") {
+        assert!(std::time::Instant::now() < end, "{}", app.get("/").await.body);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_gone_for_long_is_shown_and_no_more_counted() {
+    let app = TestApp::start_with(Clock::manual(DAY_US * 9), |_| {}).await;
+    seed::run(
+        &app,
+        &[
+            seed::OUTCOME,
+            // Of the ninth day: a watched one that fell silent two days ago, one that never sent
+            // heartbeats and pushed two hours ago, one that pushed just now.
+            "INSERT INTO sources VALUES (1, 'a', 'prod', 'dead', 604800000000, 1, 'silent'), \
+             (2, 'a', 'prod', 'old', 770400000000, NULL, 'open'), \
+             (3, 'a', 'prod', 'new', 777599000000, NULL, 'open')",
+        ],
+    )
+    .await;
+    let body = app.get("/").await.body;
+    assert!(body.contains("Yes. Every settlement"), "{body}");
+    for part in ["1 reporting", "1 not heard lately", "1 gone"] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    let list = app.get("/sources").await.body;
+    assert!(list.contains("Gone: silent for over a day"), "{list}");
+    assert!(list.contains("Not heard lately"), "{list}");
+    let counts = &app.get_json("/api/v1/services").await["services"][0]["sources"];
+    assert_eq!(*counts, json!({"gone": "1", "quiet": "1", "open": "1"}));
+    seed::run(&app, &["UPDATE sources SET last_push_us = 777500000000 WHERE id = 1"]).await;
+    let body = app.get("/").await.body;
+    assert!(body.contains("1 watched source is silent"), "{body}");
+}
+
+#[tokio::test]
 async fn the_answer_comes_first() {
     let app = TestApp::start().await;
-    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    seed::run(&app, &[seed::OUTCOME]).await;
     assert!(app.get("/").await.body.contains("Yes. Every settlement heard of"));
     assert!(app.get("/").await.body.contains("Nothing was heard in the last 60 minutes"));
     seed::findings(&app, &[seed::leak(1)]).await;
@@ -83,6 +135,30 @@ async fn the_answer_comes_first() {
     assert!(body.replace('\u{202f}', "").contains("9223372036854775807000"));
     assert!(body.contains("Overcharged</dt><dd>40<"));
     assert!(body.contains("Duplicate leak"));
+}
+
+#[tokio::test]
+async fn no_list_of_alerts_is_cut_without_saying_so() {
+    let app = TestApp::start().await;
+    seed::run(
+        &app,
+        &[
+            seed::OUTCOME,
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1500) \
+             INSERT INTO alerts SELECT 'X', n, 'prod', 'resolved', 'critical', 1, n, '{}' FROM n",
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 102) \
+             INSERT INTO alerts SELECT 'Y', n, 'prod', 'firing', 'warning', 1, NULL, '{}' FROM n",
+            "INSERT INTO alerts VALUES ('Z', 'a', 'prod', 'pending', 'warning', 1, NULL, '{}')",
+        ],
+    )
+    .await;
+    assert!(app.get("/").await.body.contains("94 more firing"));
+    let page = app.get("/alerts").await.body;
+    let firing = page.split("<h2 id=\"pending\"").next().unwrap();
+    assert!(firing.contains("And 2 more") && !firing.contains("<b>Z</b>"), "{firing}");
+    assert!(page.contains("<b>Z</b>") && page.contains("And 1400 more"), "{page}");
+    let all = app.get_json("/api/v1/alerts").await["alerts"].as_array().unwrap().clone();
+    assert_eq!((all.len(), &all[0]["state"]), (1603, &json!("firing")));
 }
 
 #[tokio::test]
@@ -107,7 +183,7 @@ async fn html_in_an_id_is_harmless() {
     leak["signature"]["room"] = json!(evil);
     leak["witnesses"][0]["trace_id"] = json!(evil);
     seed::findings(&app, &[leak]).await;
-    seed::run(&app, &["INSERT INTO records VALUES (1, 1, 8, 1, '{}')"]).await;
+    seed::run(&app, &[seed::OUTCOME]).await;
     let player = "/players/%3Cscript%3E%2Fa/%3Cb%3E";
     for path in ["/", "/findings", "/findings?player=%3Cscript%3E", player, "/%3Cscript%3E"] {
         let body = app.get(path).await.body;

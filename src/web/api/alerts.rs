@@ -35,13 +35,14 @@ pub struct AlertView {
 /// All alerts that match.
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct Alerts {
-    /// Worst first, then newest first.
+    /// Firing ones, pending ones, each worst and then newest first; then what is over, the last end
+    /// first.
     alerts: Vec<AlertView>,
-    /// Always null: there is one for each rule, service and env.
+    /// Always null: one answer has all, since the collector keeps 4,800 at most.
     next: Option<String>,
 }
 
-/// The alerts, worst and then newest first.
+/// The alerts: firing, pending, resolved.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", params(
     ("state" = Option<String>, Query, description = "pending, firing or resolved"),
     ("service" = Option<String>, Query),
@@ -57,7 +58,7 @@ pub(in crate::web) async fn list(
     let params = Params::parse(request.query_string(), &["state", "service"])?;
     let wanted = params.word("state", &STATES)?;
     let service = params.id("service")?;
-    let limit = limits::LIST_ROWS_MAX;
+    let limit = limits::ALERTS_MAX;
     let rows = state.store.alert_rows(wanted.as_deref(), service.as_deref(), limit).await?;
     Ok(web::Json(Alerts { alerts: rows.into_iter().map(view).collect(), next: None }))
 }

@@ -20,7 +20,8 @@ pub struct ServiceView {
     env: String,
     /// Outcomes of the last 60 minutes by name; a name that is not there was not heard.
     outcomes_last_hour: BTreeMap<String, String>,
-    /// Sources by state: `open`, `silent`, `closed`.
+    /// Sources by state: `open`, `quiet` (sends no heartbeats, and no outcome for an hour),
+    /// `silent`, `gone` (silent for over a day), `closed`.
     sources: BTreeMap<String, String>,
     /// When any of its sources was last heard.
     last_push_at: Option<String>,

@@ -1,19 +1,18 @@
 //! `/alerts`: what is firing, what is over, and what was sent about it.
 
-use std::cmp::Reverse;
-
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
-use super::overview::AlertLine;
+use super::overview::{AlertLine, alert_lines};
 use super::{Shell, encode, lines, render, words};
-use crate::limits;
 use crate::store::NotificationRow;
 use crate::web::AppState;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number};
 use crate::web::query::Params;
 
+/// Alerts of one state that are shown; more are counted.
+const PART_ROWS: u32 = 100;
 /// Notifications of one page.
 const PAGE_ROWS: u32 = 50;
 
@@ -23,10 +22,18 @@ struct Alerts {
     shell: Shell,
     is_first: bool,
     has_receiver: bool,
-    active: Vec<AlertLine>,
-    resolved: Vec<AlertLine>,
+    firing: Part,
+    pending: Part,
+    resolved: Part,
     notifications: Vec<NotificationLine>,
     older: Option<String>,
+}
+
+/// The alerts of one state.
+struct Part {
+    lines: Vec<AlertLine>,
+    /// How many there are beyond those shown.
+    more: i64,
 }
 
 struct NotificationLine {
@@ -50,24 +57,25 @@ pub(in crate::web) async fn show(
     let params = Params::parse(request.query_string(), &["after"])?;
     let after = params.after(parse_key)?;
     let now_us = state.clock.now_us();
-    let alerts = state.store.alert_rows(None, None, limits::LIST_ROWS_MAX).await?;
     let key = after.as_ref().map(|(at_us, id)| (*at_us, id.as_str()));
     let rows = state.store.notification_rows(key, PAGE_ROWS).await?;
     let next = rows.last().filter(|_| rows.len() >= PAGE_ROWS as usize);
     let older = next.map(|row| encode(&format!("{}.{}", row.created_us, row.id)));
-    let line = |row| AlertLine::new(row, now_us);
-    let (mut resolved, active): (Vec<_>, Vec<_>) =
-        alerts.into_iter().partition(|alert| alert.state == "resolved");
-    resolved.sort_by_key(|alert| Reverse(alert.ended_us));
     render(&Alerts {
         shell: Shell::new("/alerts", now_us),
         is_first: after.is_none(),
         has_receiver: state.config.webhook.is_some(),
-        active: active.into_iter().map(line).collect(),
-        resolved: resolved.into_iter().map(line).collect(),
+        firing: part(&state, "firing", now_us).await?,
+        pending: part(&state, "pending", now_us).await?,
+        resolved: part(&state, "resolved", now_us).await?,
         notifications: rows.into_iter().map(|row| notification(row, now_us)).collect(),
         older: older.map(|key| format!("/alerts?after={key}")),
     })
+}
+
+async fn part(state: &AppState, of: &str, now_us: i64) -> Result<Part, PageError> {
+    let (lines, more) = alert_lines(state, of, PART_ROWS, now_us).await?;
+    Ok(Part { lines, more })
 }
 
 fn parse_key(text: &str) -> Option<(i64, String)> {

@@ -61,9 +61,10 @@ fn render(page: &impl Template) -> Result<HttpResponse, PageError> {
     }
 }
 
-/// Whether anything was ever heard: no data must not look like zero.
+/// Whether any outcome was ever received: no data must not look like zero. Heartbeats and the
+/// collector's own records are none.
 async fn has_data(state: &AppState) -> Result<bool, PageError> {
-    Ok(state.store.log_end(state.store.collector()).await? > 0)
+    Ok(state.store.has_outcomes().await?)
 }
 
 /// The address of a player's page; names may hold anything.

@@ -37,6 +37,7 @@ struct Overview {
     services: Vec<ServiceLine>,
     findings: Vec<FindingLine>,
     alerts: Vec<AlertLine>,
+    more_alerts: i64,
 }
 
 /// A first push, ready to be pasted.
@@ -55,9 +56,12 @@ struct LedgerAmounts {
 struct ServiceLine {
     name: String,
     heard: Option<Moment>,
-    open_sources: i64,
-    silent_sources: i64,
-    closed_sources: i64,
+    /// Sources by how they stand.
+    open: i64,
+    silent: i64,
+    quiet: i64,
+    gone: i64,
+    closed: i64,
     /// By outcome in the order of the charts; `None`: nothing was heard for an hour.
     outcomes: Option<Vec<String>>,
     confirmed: i64,
@@ -69,7 +73,6 @@ pub(super) struct AlertLine {
     pub(super) name: String,
     pub(super) service: String,
     pub(super) severity: String,
-    pub(super) state: String,
     pub(super) started: Moment,
     pub(super) ended: Option<Moment>,
 }
@@ -80,11 +83,23 @@ impl AlertLine {
             name: words::of_rule(&row.rule),
             service: lines::service(&row.service, &row.env),
             severity: row.severity,
-            state: row.state,
             started: Moment::new(row.started_us, now_us),
             ended: row.ended_us.map(|at_us| Moment::new(at_us, now_us)),
         }
     }
+}
+
+/// The first alerts of a state, and how many more there are.
+pub(super) async fn alert_lines(
+    state: &AppState,
+    of: &str,
+    most: u32,
+    now_us: i64,
+) -> Result<(Vec<AlertLine>, i64), PageError> {
+    let rows = state.store.alert_rows(Some(of), None, most).await?;
+    let all = state.store.alert_counts().await?.get(of).copied().unwrap_or(0);
+    let more = all.saturating_sub_unsigned(rows.len() as u64).max(0);
+    Ok((rows.into_iter().map(|row| AlertLine::new(row, now_us)).collect(), more))
 }
 
 /// The overview. `?refresh=10` reloads it every 10 s, for walls; without it nothing moves under
@@ -109,7 +124,7 @@ async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, Page
     let services = summary::read(store, now_us, None).await?;
     let (first, last) = chart::minutes(now_us);
     let counts = store.outcomes_by_minute(first, last, None).await?;
-    let firing = store.alert_rows(Some("firing"), None, ALERTS_SHOWN).await?;
+    let (alerts, more_alerts) = alert_lines(state, "firing", ALERTS_SHOWN, now_us).await?;
     let warmup_us = state.config.audit.warmup_us;
     let facts = Facts {
         has_data: has_data(state).await?,
@@ -128,7 +143,8 @@ async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, Page
         rates: chart::rates(&counts, now_us),
         services: services.iter().map(|(name, sum)| service_line(name, sum, now_us)).collect(),
         findings: worst(state, now_us).await?,
-        alerts: firing.into_iter().map(|row| AlertLine::new(row, now_us)).collect(),
+        alerts,
+        more_alerts,
     })
 }
 
@@ -207,9 +223,11 @@ fn service_line(
     ServiceLine {
         name: lines::service(service, env),
         heard: summary.last_push_us.map(|at_us| Moment::new(at_us, now_us)),
-        open_sources: sources("open"),
-        silent_sources: sources("silent"),
-        closed_sources: sources("closed"),
+        open: sources("open"),
+        silent: sources("silent"),
+        quiet: sources("quiet"),
+        gone: sources("gone"),
+        closed: sources("closed"),
         outcomes: heard.then(|| Outcome::ALL.into_iter().map(count).collect()),
         confirmed,
         suspected,

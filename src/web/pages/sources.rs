@@ -15,6 +15,7 @@ use crate::web::coverage;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number, several};
 use crate::web::query::Params;
+use crate::web::summary::{GONE_US, QUIET_US};
 
 const HERE: &str = "/sources";
 /// Sources of one page.
@@ -37,7 +38,7 @@ struct Sources {
 struct SourceLine {
     service: String,
     source: String,
-    /// `heard`, `silent`, `closed` or `unwatched`, and in words.
+    /// `heard`, `silent`, `gone`, `closed`, `unwatched` or `quiet`, and in words.
     state: &'static str,
     state_words: &'static str,
     heard: Moment,
@@ -86,10 +87,13 @@ fn of(params: &Params) -> Option<String> {
 fn line(row: SourceRow, blind: &BTreeMap<SourceName, Vec<Blind>>, now_us: i64) -> SourceLine {
     let stretches = row.name().and_then(|name| blind.get(&name)).into_iter().flatten();
     let moment = |at_us| Moment::new(at_us, now_us);
+    let passed_us = now_us.saturating_sub(row.last_push_us);
     let (state, state_words) = match (row.state.as_str(), row.last_heartbeat_us) {
+        ("silent", _) if passed_us >= GONE_US => ("gone", "Gone: silent for over a day"),
         ("silent", _) => ("silent", "Silent: blind since it was last heard"),
         ("closed", _) => ("closed", "Said goodbye"),
         (_, Some(_)) => ("heard", "Heard"),
+        (_, None) if passed_us >= QUIET_US => ("quiet", "Not heard lately; sends no heartbeats"),
         (_, None) => ("unwatched", "Not watched: sends no heartbeats, so silence proves nothing"),
     };
     SourceLine {

@@ -23,10 +23,10 @@ pub(super) struct Facts {
     pub(super) evidence: i64,
     /// Findings of settlements that a window let go of too early.
     pub(super) at_risk: i64,
-    /// Watched sources that are silent.
+    /// Watched sources that fell silent within a day.
     pub(super) silent: i64,
     /// Ledgers whose guards may remember what was never heard here.
-    pub(super) new_ledgers: usize,
+    pub(super) new_ledgers: i64,
     /// How far the audit is behind.
     pub(super) audit_lag_us: i64,
     /// Whether the last write found no database.
@@ -96,7 +96,7 @@ fn reasons(facts: &Facts) -> Vec<Reason> {
     tell(
         facts.wrong > 0,
         format!("{} booked wrong.", settlements(facts.wrong)),
-        "/findings?state=confirmed&severity=critical",
+        "/findings?state=confirmed",
     );
     tell(
         facts.silent > 0,
@@ -122,7 +122,7 @@ fn reasons(facts: &Facts) -> Vec<Reason> {
         facts.new_ledgers > 0,
         format!(
             "{} still warming up: what came before is not known.",
-            several(facts.new_ledgers as i128, "ledger is", "ledgers are")
+            several(facts.new_ledgers, "ledger is", "ledgers are")
         ),
         "/api/v1/config",
     );

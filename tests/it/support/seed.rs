@@ -13,6 +13,9 @@ pub async fn connect(app: &TestApp) -> SqliteConnection {
     options.busy_timeout(std::time::Duration::from_secs(10)).connect().await.unwrap()
 }
 
+/// One outcome, long ago.
+pub const OUTCOME: &str = "INSERT INTO rollups VALUES ('settle', 'prod', 1, 'processed', 1)";
+
 /// Runs statements.
 pub async fn run(app: &TestApp, statements: &[&'static str]) {
     let mut connection = connect(app).await;
