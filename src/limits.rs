@@ -18,11 +18,16 @@ pub const EVENT_AHEAD_US_MAX: i64 = 10 * MINUTE_US;
 pub const ERRORS_TOLD_MAX: usize = 100;
 /// Ranges in the three sets of one boot; beyond, the lowest hole is lost (wire.md).
 pub const RANGES_OF_A_BOOT_MAX: usize = 4_096;
-/// Sources known at a time, about 1 KB each in memory: far more than one casino's guards.
+/// Sources known at a time, about 1 KB each in memory: far more than one casino's guards. A source
+/// is forgotten when it has said nothing for [`IDENTITY_AGE_US_MAX`], so a fleet may name its
+/// sources by pod: 700 new ones a day.
 pub const SOURCES_MAX: usize = 10_000;
 /// Boots known at a time, of all sources: a guard that restarts every minute for a week makes
 /// 10,000.
 pub const BOOTS_MAX: usize = 100_000;
+/// Of these, refused events make so many at most: a broken sender that invents boots leaves the
+/// other half to those that send what is right.
+pub const BOOTS_REFUSED_MAX: usize = BOOTS_MAX / 2;
 /// Heartbeats of a boot by which a repeat is seen: the newest three minutes.
 pub const HEARTBEATS_KNOWN_MAX: usize = 36;
 /// Rows of old identities that one step forgets: about 20 ms.

@@ -355,7 +355,7 @@ impl Audit {
         if !source.has_sort_of(boot) {
             return;
         }
-        source.run(boot, received_us, seq).refuse(seq, received_us);
+        source.refused_run(boot, received_us).refuse(seq, received_us);
         let id = source.id;
         if let Some(ledger) = ledger {
             if !source.ledgers.iter().any(|known| known == ledger) {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::source::{Blind, TAIL_US};
+use crate::limits;
 use crate::outcome::{Boot, Heartbeat, Ranges, SourceState, missing};
 
 /// Stretches kept of a run; beyond, the oldest hole stays blind for good. The collector keeps as
@@ -42,7 +43,8 @@ pub(super) struct Run {
     /// First heard after a newer-looking run, and not as its backlog: which was first is not
     /// known.
     pub(super) out_of_order: bool,
-    /// From which number on holes are waited for, as the collector does.
+    /// From which number on holes are waited for, as the collector does: `u64::MAX` while nothing
+    /// but refused numbers came.
     heard_from: u64,
 }
 
@@ -157,9 +159,21 @@ impl Run {
         self.refused.remove(first, last);
     }
 
+    fn is_heard(&self) -> bool {
+        self.heard_from < u64::MAX
+    }
+
+    /// Whether the collector still knows it when it hears of another run at `at_us`: it forgets
+    /// those of which no number can come again.
+    pub(super) fn is_known_at(&self, at_us: i64) -> bool {
+        self.is_heard() && at_us <= self.last_word_us.saturating_add(limits::EVENT_AGE_US_MAX)
+    }
+
     /// Remembers that a number was refused.
     pub(super) fn refuse(&mut self, seq: u64, received_us: i64) {
-        self.heard_from = self.heard_from.min(seq);
+        if self.is_heard() {
+            self.heard_from = self.heard_from.min(seq);
+        }
         if !self.covers(seq, seq) {
             self.refused.insert(seq, seq);
             self.refused_us = self.refused_us.max(received_us);
@@ -261,7 +275,7 @@ impl Run {
             let to_us = self.first_word_us.saturating_sub(1);
             blind.push(Blind { from_us: self.before_us(0), to_us });
         }
-        let mut next = self.heard_from;
+        let mut next = if self.is_heard() { self.heard_from } else { 1 };
         for (i, stretch) in self.stretches.iter().enumerate() {
             if stretch.first > next {
                 // Within a run a hole may have the very times of its neighbours; what was before

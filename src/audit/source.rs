@@ -88,12 +88,18 @@ impl Source {
         let key = BootKey(boot);
         let mut newer = self.runs.range(key..).filter(|(other, _)| **other != key);
         let out_of_order = newer.any(|(_, run)| run.first_word_us <= at_us);
-        let is_later = self.runs.range(..key).next().is_some();
+        let is_later = self.runs.range(..key).any(|(_, run)| run.is_known_at(at_us));
         if !self.runs.contains_key(&key) && self.runs.len() >= RUNS_MAX {
             self.runs.pop_first();
         }
         let heard_from = if is_later { 1 } else { first_seq };
         self.runs.entry(key).or_insert_with(|| Run::new(boot, at_us, out_of_order, heard_from))
+    }
+
+    /// The run of this boot, of which a number was refused. Of a first one nothing is waited for
+    /// because of that: the collector does not know a source by its refusals alone.
+    pub(super) fn refused_run(&mut self, boot: Boot, received_us: i64) -> &mut Run {
+        self.run(boot, received_us, u64::MAX)
     }
 
     /// The run of this boot, if it was heard of.

@@ -1,6 +1,6 @@
 //! What the clock decides, as records: a watched source that says nothing, a hole that nobody
 //! waits for any more, and a tick where the judge waits for time to go by. Where nothing is to be
-//! decided, old identities are forgotten.
+//! decided, old identities are forgotten, and the sources of which nothing else is left.
 //!
 //! The judge has no clock. It lives by the times of receipt in the log, so that the log alone
 //! says what it must find, today and when it is folded again.
@@ -62,7 +62,11 @@ impl Writer {
         if let Some((from, boot, id)) = self.sources.find_over(now_us)
             && self.parts.store.forget_boot(id).await?
         {
-            self.sources.forget(&from, boot);
+            self.sources.forget_boot(&from, boot);
+        }
+        if let Some((from, id)) = self.sources.find_gone(now_us) {
+            self.parts.store.forget_source(id).await?;
+            self.sources.forget(&from);
         }
         let oldest_us = now_us.saturating_sub(limits::IDENTITY_AGE_US_MAX);
         // A day of receipt ends a day after it began.

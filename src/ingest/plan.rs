@@ -342,11 +342,11 @@ impl<'a> Planner<'a> {
     fn note_refused(&mut self, refusal: &Refusal) -> Vec<(u64, u64)> {
         let Some(from) = &refusal.refused.from else { return Vec::new() };
         let received_us = self.end.received_us;
-        let Some((boot, seq)) = refusal.refused.sequence else {
-            self.sources.hear_known(from, received_us);
-            return Vec::new();
-        };
-        let Ok(source) = self.sources.hear_boot(from, boot, seq, received_us) else {
+        // Whatever a broken sender names, it takes no room from those that send what is right.
+        let Some(source) = self.sources.hear_known(from, received_us) else { return Vec::new() };
+        source.settle();
+        let Some((boot, seq)) = refusal.refused.sequence else { return Vec::new() };
+        let Ok(source) = self.sources.hear_refused(from, boot, seq, received_us) else {
             return Vec::new();
         };
         let run = source.boots.get_mut(&boot);

@@ -119,12 +119,12 @@ impl Sources {
     }
 
     /// As [`Sources::hear`], but who is not known stays so.
-    pub(super) fn hear_known(&mut self, from: &SourceName, received_us: i64) {
-        if self.by_name.contains_key(from)
-            && let Some(source) = self.hear(from, received_us)
-        {
-            source.settle();
-        }
+    pub(super) fn hear_known(
+        &mut self,
+        from: &SourceName,
+        received_us: i64,
+    ) -> Option<&mut Source> {
+        if self.by_name.contains_key(from) { self.hear(from, received_us) } else { None }
     }
 
     /// As [`Sources::hear`], of a boot and one of its numbers.
@@ -135,7 +135,28 @@ impl Sources {
         first_seq: u64,
         received_us: i64,
     ) -> Result<&mut Source, BootRefused> {
-        let full = self.boots >= limits::BOOTS_MAX;
+        self.hear_boot_within(limits::BOOTS_MAX, from, (boot, first_seq), received_us)
+    }
+
+    /// As [`Sources::hear_boot`], of a number that was refused.
+    pub(super) fn hear_refused(
+        &mut self,
+        from: &SourceName,
+        boot: Boot,
+        seq: u64,
+        received_us: i64,
+    ) -> Result<&mut Source, BootRefused> {
+        self.hear_boot_within(limits::BOOTS_REFUSED_MAX, from, (boot, seq), received_us)
+    }
+
+    fn hear_boot_within(
+        &mut self,
+        most: usize,
+        from: &SourceName,
+        (boot, first_seq): (Boot, u64),
+        received_us: i64,
+    ) -> Result<&mut Source, BootRefused> {
+        let full = self.boots >= most;
         let id = self.last_boot_id + 1;
         let source = self.hear(from, received_us).ok_or(BootRefused::TooMany)?;
         if source.boots.keys().next().is_some_and(|known| !known.same_sort(boot)) {
@@ -179,8 +200,19 @@ impl Sources {
         })
     }
 
+    /// A source whose boots are forgotten and that has said nothing for as long.
+    pub(super) fn find_gone(&self, now_us: i64) -> Option<(SourceName, i64)> {
+        let gone = self.by_name.iter().find(|(_, source)| source.is_gone(now_us));
+        gone.map(|(from, source)| (from.clone(), source.id))
+    }
+
+    /// Forgets a source.
+    pub(super) fn forget(&mut self, from: &SourceName) {
+        self.by_name.remove(from);
+    }
+
     /// Forgets a boot. Its source stays.
-    pub(super) fn forget(&mut self, from: &SourceName, boot: Boot) {
+    pub(super) fn forget_boot(&mut self, from: &SourceName, boot: Boot) {
         let source = self.by_name.get_mut(from);
         if source.is_some_and(|source| source.boots.remove(&boot).is_some()) {
             self.boots = self.boots.saturating_sub(1);
@@ -226,6 +258,11 @@ impl Source {
             last_heartbeat_us: self.last_heartbeat_us,
             state: self.presence.as_str().into(),
         }
+    }
+
+    fn is_gone(&self, now_us: i64) -> bool {
+        self.boots.is_empty()
+            && self.last_push_us.saturating_add(limits::IDENTITY_AGE_US_MAX) < now_us
     }
 
     /// A heartbeat came: from now on it is watched.

@@ -633,6 +633,45 @@ async fn what_no_event_can_ask_for_is_forgotten() {
     assert_eq!(world.counts(&with(next, "boot", json!("2"))).await, (1, 0, 0));
 }
 
+#[tokio::test]
+async fn a_source_that_says_nothing_is_forgotten_and_may_come_back() {
+    let world = World::new().await;
+    let pods: Value = (0..3).map(|n| with(event(1), "source", json!(format!("pod-{n}")))).collect();
+    world.push(&pods).await;
+    world.wait(limits::IDENTITY_AGE_US_MAX).await;
+    world.push(&with(event(1), "source", json!("pod-0"))).await;
+    for _ in 0..3 {
+        world.wait(1).await;
+    }
+    let names = |sources: Vec<crate::store::identity::StoredSource>| {
+        sources.iter().map(|stored| stored.from.source.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(world.store.load_sources().await.unwrap()), ["pod-0"]);
+    let world = world.reopen().await;
+    let now = json!(format_us(world.clock.now_us()));
+    let back = with(with(event(4), "source", json!("pod-1")), "occurred_at", now);
+    assert_eq!(world.counts(&json!([back, back])).await, (1, 1, 0));
+    let world = world.reopen().await;
+    assert_eq!(world.counts(&back).await, (0, 1, 0));
+    assert_eq!(names(world.store.load_sources().await.unwrap()), ["pod-0", "pod-1"]);
+}
+
+#[tokio::test]
+async fn refused_events_make_no_sources() {
+    let world = World::new().await;
+    let bad = |n: u64| with(with(event(n), "player", json!("")), "source", json!(format!("x{n}")));
+    let batch: Value = (1..=5).map(bad).collect();
+    for _ in 0..2 {
+        assert_eq!(world.counts(&batch).await, (0, 0, 5));
+    }
+    assert!(world.store.load_sources().await.unwrap().is_empty());
+    assert_eq!(world.log().await.len(), 5, "each is a record, once");
+    // A known source's refused numbers are not waited for.
+    world.push(&json!([event(1), with(event(2), "player", json!("")), event(3)])).await;
+    world.wait(GRACE_US).await;
+    assert_eq!(world.log().await[5..], ["event 1", "refused 2 empty", "event 3"]);
+}
+
 /// Events of two sources with two boots each, some without a sequence, some of them bad.
 fn mixed() -> Vec<Value> {
     let mut all = Vec::new();

@@ -11,6 +11,7 @@ use crate::limits;
 const HASHES: &str = "DELETE FROM hashes WHERE boot_id = $1 AND first_seq IN \
      (SELECT first_seq FROM hashes WHERE boot_id = $1 ORDER BY first_seq LIMIT $2)";
 const BOOT: &str = "DELETE FROM boots WHERE id = $1";
+const SOURCE: &str = "DELETE FROM sources WHERE id = $1";
 const EVENT_IDS: &str = "DELETE FROM event_ids WHERE id IN \
      (SELECT id FROM event_ids WHERE day < $1 LIMIT $2)";
 const NOTES: &str = "DELETE FROM noted WHERE id IN (SELECT id FROM noted WHERE day < $1 LIMIT $2)";
@@ -28,6 +29,12 @@ impl Store {
         }
         transaction.commit().await?;
         Ok(is_last)
+    }
+
+    /// Forgets a source; its boots are to be forgotten before.
+    pub async fn forget_source(&self, id: i64) -> Result<(), StoreError> {
+        sqlx::query(SOURCE).bind(id).execute(&mut *self.writer().await).await?;
+        Ok(())
     }
 
     /// Forgets event ids and notes of the days before this one, as many as one step takes.
@@ -57,6 +64,21 @@ mod tests {
         store.forget_days_before(10).await.unwrap();
         assert_eq!(count(&store, "SELECT min(day) FROM event_ids").await, 10);
         assert_eq!(count(&store, "SELECT min(day) FROM noted").await, 10);
+    }
+
+    #[tokio::test]
+    async fn a_source_goes_alone() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        fixtures::run(
+            &store,
+            "INSERT INTO sources VALUES (1, 's', 'prod', 'a', 1, NULL, 'open'), \
+             (2, 's', 'prod', 'b', 1, NULL, 'open')",
+        )
+        .await;
+        store.forget_source(1).await.unwrap();
+        let left: Vec<i64> =
+            store.load_sources().await.unwrap().iter().map(|source| source.id).collect();
+        assert_eq!(left, [2]);
     }
 
     #[tokio::test]

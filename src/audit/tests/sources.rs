@@ -85,6 +85,32 @@ fn rows_about_sources_close_as_quiet() {
     assert_eq!((again.ordinal, again.count), (2, 1));
 }
 
+/// The collector waits for no number of a source that it knows by its refusals alone, nor from 1
+/// on if it has forgotten the source: it would never say that it gave them up.
+#[test]
+fn what_the_collector_does_not_wait_for_holds_up_no_verdict() {
+    let block = |at, seq| told(at, &format!("a 2#{seq}"), "p", "never/1/70F", "replay_blocked");
+    let late = (14 * 86_400 + 1) as f64;
+    for (refused, at) in [(true, 1.0), (false, late)] {
+        let mut world = World::new();
+        if refused {
+            world.refuse("a", "2", 1);
+        } else {
+            world.hear(event(0.0, "a 1#1"));
+        }
+        world.hear(event(at, "a 2#3"));
+        world.heartbeat(at + 1.0, "a", "2", 3);
+        world.hear(block(at + 2.0, 4));
+        world.heartbeat(at + 600.0, "a", "2", 4);
+        let rows = &world.rows;
+        assert!(
+            rows.values()
+                .any(|row| row.kind == Kind::UnverifiableBlock && row.state == State::Confirmed),
+            "{rows:#?}"
+        );
+    }
+}
+
 /// Which verdict a block of `p` by the watched source `a` gets at this time.
 fn verdict(world: &mut World, at: f64, seq: u64) -> Option<Kind> {
     world.hear(told(at, &format!("a 1#{seq}"), "p", "never/1/70F", "replay_blocked"));
