@@ -60,6 +60,9 @@ pub const SCAN_ROWS_MAX: u32 = 10_000;
 pub const LABEL_SERVICES_MAX: usize = 200;
 /// Envs that become labels; more become `other`.
 pub const LABEL_ENVS_MAX: usize = 10;
+/// Senders of rejected events that are told apart, for a minute: as many as services; the rest
+/// are told of as `other`.
+pub const REJECTED_SENDERS_MAX: usize = LABEL_SERVICES_MAX;
 /// Ledgers that become labels: as many as services. The amounts of more have no series, since
 /// amounts of two ledgers must not be added; pages and API show them.
 pub const LABEL_LEDGERS_MAX: usize = LABEL_SERVICES_MAX;

@@ -300,6 +300,7 @@ impl<'a> Planner<'a> {
                     return Ok(());
                 }
                 answer.written += 1;
+                self.tally.hear(from);
                 return self.record(&Body::Heartbeat(heartbeat.clone()));
             }
             Err(refused) => refused,

@@ -38,6 +38,12 @@ impl Tally {
         }
     }
 
+    /// A source gave a sign of life.
+    pub(super) fn hear(&mut self, from: &SourceName) {
+        let place = (from.service.clone(), from.env.clone());
+        self.committed.heard.insert(place);
+    }
+
     /// An event was there before.
     pub(super) fn repeat(&mut self) {
         self.committed.repeated += 1;

@@ -1,9 +1,9 @@
 //! What the parts hand in to be counted, and what becomes of it: totals with bounded labels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::buckets::{Buckets, Latency};
-use super::labels::{Labels, OTHER};
+use super::labels::{Labels, OTHER, UNREAD};
 use crate::audit::Kind;
 use crate::outcome::{Id, Outcome, SourceName};
 use crate::store::totals::Total;
@@ -48,6 +48,8 @@ pub struct Committed {
     pub written: u64,
     /// Events that were there already.
     pub repeated: u64,
+    /// Services and envs whose sources gave a sign of life.
+    pub heard: BTreeSet<(Id, Id)>,
     /// Rejected events by error code, and by sender where that could be read.
     pub rejected: BTreeMap<(String, Option<(Id, Id)>), u64>,
     /// Fields that nobody knows: ignored.
@@ -104,6 +106,10 @@ impl Counted {
         caps_seen: &BTreeMap<Vec<String>, i64>,
     ) -> Self {
         let mut counted = Self::default();
+        let told = committed.outcomes.keys().map(|(service, env, _)| (service, env));
+        for (service, env) in told.chain(committed.heard.iter().map(|(s, e)| (s, e))) {
+            labels.admit(service.as_str(), env.as_str());
+        }
         counted.add_outcomes(committed, labels);
         for ((service, env, latency), buckets) in &committed.latencies {
             let (service, env) = (labels.service(service.as_str()), labels.env(env.as_str()));
@@ -119,11 +125,11 @@ impl Counted {
         counted.add(name::INGEST_EVENTS, &["repeated"], committed.repeated);
         counted.add(name::INGEST_EVENTS, &["rejected"], committed.rejected.values().sum());
         counted.add(name::UNKNOWN_FIELDS, &[], committed.unknown_fields);
-        counted.add_rejected(committed, labels);
+        counted.add_rejected(committed);
         counted
     }
 
-    fn add_outcomes(&mut self, committed: &Committed, labels: &mut Labels) {
+    fn add_outcomes(&mut self, committed: &Committed, labels: &Labels) {
         let mut overflow = 0;
         for ((service, env, outcome), count) in &committed.outcomes {
             let (service_label, env_label) =
@@ -141,7 +147,7 @@ impl Counted {
     fn lower_caps(
         &mut self,
         committed: &Committed,
-        labels: &mut Labels,
+        labels: &Labels,
         caps_seen: &BTreeMap<Vec<String>, i64>,
     ) {
         let mut caps: BTreeMap<String, i64> = BTreeMap::new();
@@ -161,18 +167,18 @@ impl Counted {
         }
     }
 
-    fn add_rejected(&mut self, committed: &Committed, labels: &mut Labels) {
+    fn add_rejected(&mut self, committed: &Committed) {
         for ((code, sender), count) in &committed.rejected {
             self.add(name::REJECTED_EVENTS, &[code], *count);
-            let (service, env) = match sender {
-                Some((service, env)) => (service.as_str(), env.as_str()),
-                None => ("", ""),
+            let sender = match sender {
+                Some((service, env)) => (service.to_string(), env.to_string()),
+                None => (UNREAD.to_owned(), UNREAD.to_owned()),
             };
-            self.rejects.push(((labels.service(service), labels.env(env)), *count));
+            self.rejects.push((sender, *count));
         }
     }
 
-    pub(super) fn of_judged(judged: &Judged, labels: &mut Labels) -> Self {
+    pub(super) fn of_judged(judged: &Judged, labels: &Labels) -> Self {
         let mut counted = Self::default();
         for ((kind, service, env), count) in &judged.confirmed {
             let (service, env) = (labels.service(service), labels.env(env));

@@ -37,35 +37,43 @@ impl Default for Labels {
 
 impl Labels {
     /// The label value of a service.
-    pub(super) fn service(&mut self, name: &str) -> String {
-        self.services.admit(name).unwrap_or(OTHER).to_owned()
+    pub(super) fn service(&self, name: &str) -> String {
+        self.services.look_up(name).unwrap_or(OTHER).to_owned()
     }
 
     /// The label value of an env.
-    pub(super) fn env(&mut self, name: &str) -> String {
-        self.envs.admit(name).unwrap_or(OTHER).to_owned()
+    pub(super) fn env(&self, name: &str) -> String {
+        self.envs.look_up(name).unwrap_or(OTHER).to_owned()
+    }
+
+    /// Makes service and env label values while there is room. Only for what was written: names
+    /// in what was refused may be anything, and would use up the room.
+    pub(super) fn admit(&mut self, service: &str, env: &str) {
+        self.services.admit(service);
+        self.envs.admit(env);
     }
 
     /// The label value of a ledger; beyond the bound there is none, since amounts of two ledgers
     /// must not be added.
     pub(super) fn ledger(&mut self, name: &str) -> Option<String> {
-        self.ledgers.admit(name).map(str::to_owned)
+        self.ledgers.admit(name);
+        self.ledgers.look_up(name).map(str::to_owned)
     }
 }
 
 impl Bounded {
-    fn admit<'a>(&mut self, name: &'a str) -> Option<&'a str> {
-        let shared = [OTHER, UNREAD, ""].contains(&name);
-        if shared {
-            return Some(if name.is_empty() { UNREAD } else { name });
-        }
-        if !self.known.contains(name) {
-            if self.known.len() >= self.max {
-                return None;
-            }
+    fn admit(&mut self, name: &str) {
+        if self.look_up(name).is_none() && self.known.len() < self.max {
             self.known.insert(name.to_owned());
         }
-        Some(name)
+    }
+
+    fn look_up<'a>(&self, name: &'a str) -> Option<&'a str> {
+        match name {
+            "" => Some(UNREAD),
+            OTHER | UNREAD => Some(name),
+            _ => Some(name).filter(|name| self.known.contains(*name)),
+        }
     }
 }
 
@@ -77,14 +85,16 @@ mod tests {
     fn the_first_become_labels_and_stay_so() {
         let mut labels = Labels::default();
         for n in 0..limits::LABEL_SERVICES_MAX {
+            assert_eq!(labels.service(&format!("s{n}")), OTHER, "not by being looked up");
+            labels.admit(&format!("s{n}"), &format!("e{n}"));
             assert_eq!(labels.service(&format!("s{n}")), format!("s{n}"));
         }
+        labels.admit("one more", "one more");
         assert_eq!(labels.service("one more"), OTHER);
         assert_eq!(labels.service("s0"), "s0");
-        for n in 0..limits::LABEL_ENVS_MAX {
-            assert_eq!(labels.env(&format!("e{n}")), format!("e{n}"));
-        }
-        assert_eq!(labels.env("one more"), OTHER);
+        let env = |n| labels.env(&format!("e{n}"));
+        assert_eq!(env(limits::LABEL_ENVS_MAX - 1), format!("e{}", limits::LABEL_ENVS_MAX - 1));
+        assert_eq!(env(limits::LABEL_ENVS_MAX), OTHER);
     }
 
     #[test]
@@ -92,7 +102,11 @@ mod tests {
         let mut labels = Labels::default();
         assert_eq!(labels.env(""), UNREAD);
         assert_eq!(labels.env(OTHER), OTHER);
+        for name in ["", OTHER, UNREAD] {
+            labels.admit(name, name);
+        }
         for n in 0..limits::LABEL_ENVS_MAX {
+            labels.admit("s", &format!("e{n}"));
             assert_ne!(labels.env(&format!("e{n}")), OTHER);
         }
     }

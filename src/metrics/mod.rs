@@ -85,8 +85,7 @@ impl Metrics {
             *stands = stands.saturating_add(total.value);
         }
         for (service, env) in store.read_services().await? {
-            state.labels.service(&service);
-            state.labels.env(&env);
+            state.labels.admit(&service, &env);
         }
         let registry = Registry::new();
         let options = HistogramOpts::new(COMMIT_NAME, COMMIT_HELP);
@@ -117,7 +116,7 @@ impl Metrics {
 
     /// What the judge's commit will add to the totals. Nothing moves yet.
     pub fn count_judged(&self, judged: &Judged) -> Counted {
-        Counted::of_judged(judged, &mut self.shared.lock().labels)
+        Counted::of_judged(judged, &self.shared.lock().labels)
     }
 
     /// The judge's commit is on disk.
@@ -144,7 +143,7 @@ impl Metrics {
         }
     }
 
-    /// The newest rejects by service and env label.
+    /// The newest rejects by service and env.
     pub fn reject_runs(&self, now_us: i64) -> RejectRuns {
         self.shared.lock().rejects.runs(now_us)
     }
@@ -192,8 +191,7 @@ impl State {
     /// Whatever became a label once stays one.
     fn readmit(&mut self, name: &str, labels: &[String]) {
         if let (count::name::OUTCOMES, [service, env, _]) = (name, labels) {
-            self.labels.service(service);
-            self.labels.env(env);
+            self.labels.admit(service, env);
         }
     }
 }

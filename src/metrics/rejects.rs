@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::SECOND_US;
+use super::labels::OTHER;
+use crate::limits::{self, SECOND_US};
 
 /// How long a slice is.
 pub const SLICE_US: i64 = 10 * SECOND_US;
@@ -28,7 +29,8 @@ pub struct RejectRuns {
     pub runs: BTreeMap<(String, String), RejectRun>,
 }
 
-/// The newest slices of each service and env. Both are label values, so bounded.
+/// The newest slices of each service and env. By their names as sent: people are to be told whose
+/// events are rejected, though rejected events make no label values.
 #[derive(Debug, Default)]
 pub(super) struct Rejects {
     first_slice: Option<i64>,
@@ -39,7 +41,12 @@ impl Rejects {
     pub(super) fn add(&mut self, now_us: i64, sender: &(String, String), events: u64) {
         let slice = now_us.div_euclid(SLICE_US);
         self.first_slice.get_or_insert(slice);
-        let slices = self.by_sender.entry(sender.clone()).or_default();
+        let is_full = self.by_sender.len() >= limits::REJECTED_SENDERS_MAX;
+        let sender = match is_full && !self.by_sender.contains_key(sender) {
+            true => (OTHER.to_owned(), OTHER.to_owned()),
+            false => sender.clone(),
+        };
+        let slices = self.by_sender.entry(sender).or_default();
         *slices.entry(slice).or_default() += events;
     }
 
@@ -103,6 +110,19 @@ mod tests {
         assert_eq!(runs.runs[&sender("a")], RejectRun { slices: SLICES, events: 6 });
         assert!(rejects.runs(40 * SLICE_US).runs.is_empty());
         assert!(rejects.by_sender.is_empty());
+    }
+
+    #[test]
+    fn senders_beyond_the_bound_share_one_name() {
+        let mut rejects = Rejects::default();
+        for n in 0..limits::REJECTED_SENDERS_MAX + 5 {
+            rejects.add(0, &sender(&format!("s{n}")), 1);
+        }
+        rejects.add(0, &sender("s0"), 1);
+        let runs = rejects.runs(SLICE_US).runs;
+        assert_eq!(runs.len(), limits::REJECTED_SENDERS_MAX + 1);
+        assert_eq!(runs[&(OTHER.into(), OTHER.into())].events, 5);
+        assert_eq!(runs[&sender("s0")].events, 2);
     }
 
     #[test]

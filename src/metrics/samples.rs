@@ -52,7 +52,7 @@ pub(super) fn from_zero(state: &State, name: &str, values: &[&str]) -> Samples {
 }
 
 /// The service and env labels that outcomes or sources were seen of.
-fn known(state: &mut State) -> BTreeSet<(String, String)> {
+fn known(state: &State) -> BTreeSet<(String, String)> {
     let mut known = BTreeSet::new();
     for labels in state.totals.get(name::OUTCOMES).into_iter().flat_map(BTreeMap::keys) {
         if let [service, env, _] = labels.as_slice() {
@@ -65,7 +65,7 @@ fn known(state: &mut State) -> BTreeSet<(String, String)> {
     known
 }
 
-pub(super) fn outcomes(state: &mut State) -> Samples {
+pub(super) fn outcomes(state: &State) -> Samples {
     let mut samples = Samples::new();
     for (service, env) in known(state) {
         for outcome in Outcome::ALL {
@@ -77,7 +77,7 @@ pub(super) fn outcomes(state: &mut State) -> Samples {
     samples
 }
 
-pub(super) fn findings(state: &mut State) -> Samples {
+pub(super) fn findings(state: &State) -> Samples {
     let mut samples = Samples::new();
     for (service, env) in known(state) {
         for kind in CRITICAL {
@@ -113,7 +113,7 @@ pub(super) fn latencies(state: &State, latency: Latency) -> Samples {
     by_labels.into_iter().map(|(labels, counted)| (labels, sample(counted))).collect()
 }
 
-pub(super) fn open_findings(state: &mut State) -> Samples {
+pub(super) fn open_findings(state: &State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
     let known = known(state);
     let Some(gauges) = &state.gauges else { return Samples::new() };
@@ -141,7 +141,7 @@ pub(super) fn amounts(state: &mut State, part: fn(&Amounts) -> i128) -> Samples 
     numbers(sums.into_iter().map(|(labels, sum)| (labels, float(sum))))
 }
 
-pub(super) fn sources(state: &mut State) -> Samples {
+pub(super) fn sources(state: &State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
     for ((service, _, source_state), (count, _)) in
         state.gauges.iter().flat_map(|gauges| &gauges.sources)
@@ -155,7 +155,7 @@ pub(super) fn sources(state: &mut State) -> Samples {
     numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
 }
 
-pub(super) fn last_push(state: &mut State) -> Samples {
+pub(super) fn last_push(state: &State) -> Samples {
     let mut newest: BTreeMap<Vec<String>, i64> = BTreeMap::new();
     for ((service, _, _), (_, push_us)) in state.gauges.iter().flat_map(|gauges| &gauges.sources) {
         let last = newest.entry(vec![state.labels.service(service)]).or_insert(*push_us);
@@ -164,7 +164,7 @@ pub(super) fn last_push(state: &mut State) -> Samples {
     numbers(newest.into_iter().map(|(labels, push_us)| (labels, seconds(push_us))))
 }
 
-pub(super) fn alerts(state: &mut State) -> Samples {
+pub(super) fn alerts(state: &State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
     for ((rule, service, alert_state), count) in
         state.gauges.iter().flat_map(|gauges| &gauges.alerts)

@@ -121,7 +121,7 @@ async fn counters_move_after_the_commit_and_go_on_after_a_restart() {
 async fn the_smallest_window_is_kept() {
     let world = World::new().await;
     for (cap, smallest) in [(4, 4), (3, 3), (8, 3)] {
-        let mut committed = Committed::default();
+        let mut committed = outcomes("poker", "prod", Outcome::Processed, 1);
         committed.window_caps.insert(id("poker"), cap);
         world.commit(&committed).await;
         world.has(&format!(r#"dedup_window_capacity{{service="poker"}} {smallest}"#)).await;
@@ -148,8 +148,37 @@ async fn services_beyond_the_bound_become_other_and_stay_so_after_a_restart() {
 }
 
 #[tokio::test]
+async fn rejected_senders_take_no_place_among_the_labels() {
+    let world = World::new().await;
+    let from = |n: usize| SourceName {
+        service: id(&format!("invented-{n}")),
+        env: id(&format!("env-{n}")),
+        source: id("s"),
+    };
+    for n in 0..limits::LABEL_SERVICES_MAX {
+        let mut committed = Committed::default();
+        committed.reject("empty", Some(&from(n)));
+        world.commit(&committed).await;
+        let confirmed = (Kind::RejectedEvidence, format!("invented-{n}"), format!("env-{n}"));
+        let confirmed = BTreeMap::from([(confirmed, 1)]);
+        world.judge(&Judged { confirmed, ..Judged::default() }).await;
+    }
+    world.has_not("invented").await;
+    let rejected = limits::LABEL_SERVICES_MAX;
+    world.has(&format!(r#"dedupwatch_rejected_events_total{{reason="empty"}} {rejected}"#)).await;
+    world.commit(&outcomes("poker", "prod", Outcome::Processed, 1)).await;
+    world.has(r#"dedup_outcomes_total{service="poker",env="prod",outcome="processed"} 1"#).await;
+    world.has("dedupwatch_label_overflow_total 0").await;
+    let mut committed = Committed::default();
+    committed.reject("empty", Some(&SourceName { service: id("poker"), ..from(0) }));
+    let senders = world.metrics.count(&committed).rejects;
+    assert_eq!(senders, [(("poker".into(), "env-0".into()), 1)], "people are told by name");
+}
+
+#[tokio::test]
 async fn the_judge_counts_rows_and_skipped_checks() {
     let mut world = World::new().await;
+    world.commit(&outcomes("poker", "prod", Outcome::Processed, 1)).await;
     let judged = Judged {
         confirmed: BTreeMap::from([
             ((Kind::DuplicateLeak, "poker".into(), "prod".into()), 2),
@@ -173,6 +202,8 @@ async fn the_judge_counts_rows_and_skipped_checks() {
 #[tokio::test]
 async fn gauges_are_read_from_the_store() {
     let world = World::new().await;
+    let heard = ["prod", "test"].map(|env| (id("poker"), id(env))).into();
+    world.commit(&Committed { heard, ..Committed::default() }).await;
     fixtures::run(
         &world.store,
         "INSERT INTO sources (service, env, source, last_push_us, state) VALUES \
