@@ -47,6 +47,11 @@ impl Vitals {
         self.appended.subscribe()
     }
 
+    /// How far the log is on disk.
+    pub fn appended_n(&self) -> i64 {
+        *self.appended.borrow()
+    }
+
     /// The judge has written findings up to this `change`.
     pub fn set_findings(&self, change: i64) {
         self.findings.send_replace(change);

@@ -159,9 +159,10 @@ impl Facts {
         self.signatures.entry(key, || SignatureFacts::new(signature.clone()))
     }
 
-    /// Lets go of all that is stored, once there is more than this of one sort.
+    /// Lets go of all that is stored, once that is more than `max`, in settlements; a player
+    /// weighs as much as eight of them.
     pub fn forget_beyond(&mut self, max: usize) {
-        if self.players.len() + self.signatures.len() + self.refs.len() > max {
+        if 8 * self.players.len() + self.signatures.len() + self.refs.len() > max {
             self.players.forget();
             self.signatures.forget();
             self.refs.forget();

@@ -3,8 +3,8 @@
 use crate::audit::{Audit, Group, Ledger, Row, Service, Settings, Source, Waiting};
 use crate::store::{Store, StoreError, part};
 
-/// Facts kept between steps: about 200 MB.
-const FACTS_MAX: usize = 200_000;
+/// Facts kept between steps, in settlements of about a KiB: 100 MB.
+const FACTS_MAX: usize = 100_000;
 
 /// The audit as it was after the last stored step.
 pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit, StoreError> {

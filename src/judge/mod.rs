@@ -20,6 +20,9 @@ use crate::vitals::Vitals;
 
 /// Records of one step: its write stays under the 20 ms that the writer may wait (design.md).
 const STEP_RECORDS: u32 = 1_000;
+/// Records of one step when more wait: the writer and the judge take turns, and the writer's
+/// groups are then as large. A judge that falls behind stops the writer altogether.
+const STEP_RECORDS_BEHIND: u32 = 5_000;
 /// How long to wait before looking again after the database failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -95,7 +98,10 @@ impl Judge {
             Some(known) => known,
             None => Known::read(&self.parts).await?,
         };
-        let records = match store.read_records(known.at, STEP_RECORDS).await {
+        let waiting = vitals.appended_n().saturating_sub(known.at.n);
+        let is_behind = waiting > i64::from(STEP_RECORDS);
+        let limit = if is_behind { STEP_RECORDS_BEHIND } else { STEP_RECORDS };
+        let records = match store.read_records(known.at, limit).await {
             Ok(records) => records,
             Err(error) => {
                 self.known = Some(known);
