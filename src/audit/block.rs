@@ -4,8 +4,9 @@
 //! coverage: nobody who could have booked it was unheard. What can't be known is unverifiable.
 
 use super::facts::{Block, Blocks, SignatureFacts};
-use super::finding::{Coverage, Kind, OrderKnown, Severity};
+use super::finding::{Coverage, Kind, OrderKnown, Severity, State};
 use super::ledger::Ledger;
+use super::order::{Moment, is_before};
 use super::player::PlayerFacts;
 use super::row::Verdict;
 use super::settings::Settings;
@@ -31,9 +32,11 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// From when on a grace counts: from when it happened; where time is that of receipt, from
-    /// when it was heard, since a backlog says nothing of what else is in it.
-    pub(super) fn since_us(&self, at_us: i64, received_us: i64) -> i64 {
+    /// From when on a grace counts, by the collector's clock: from when it happened; where time is
+    /// that of receipt, from when it was heard, since a backlog says nothing of what else is in
+    /// it.
+    pub(super) fn since_us(&self, at: &Moment, received_us: i64) -> i64 {
+        let at_us = at.at_us.saturating_add(self.sources.offset_us(at.source).unwrap_or(0));
         if self.by_receipt { at_us.max(received_us) } else { at_us }
     }
 }
@@ -47,6 +50,9 @@ pub(super) struct Judged {
     pub(super) hole: bool,
 }
 
+/// The cause of a block that its window proves false.
+const NOT_IN_WINDOW: &str = "not_in_window";
+
 const NOTHING: Judged = Judged { kind: Kind::FalseBlock, verdict: None, due_us: None, hole: false };
 
 /// Remembers a block whose window is now known not to hold the key; once shown, it stays shown.
@@ -56,9 +62,10 @@ pub(super) fn prove(
     signature: i64,
     facts: &mut SignatureFacts,
 ) {
-    let Some(blocks) = facts.blocks.as_mut().filter(|blocks| blocks.proven.is_none()) else {
+    let Some(blocks) = facts.blocks.as_mut() else { return };
+    if blocks.proven.as_ref().is_some_and(|block| window::is_known(player, block)) {
         return;
-    };
+    }
     let candidates = std::iter::once(&blocks.first).chain(&blocks.newest);
     let proven = candidates
         .filter(|block| by_the_window(block))
@@ -74,12 +81,19 @@ fn by_the_window(block: &Block) -> bool {
 pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let Some(blocks) = &facts.blocks else { return NOTHING };
     let booked = !facts.accepted.is_empty() || !facts.evicted.is_empty();
-    if booked || facts.unknowns.is_some() {
+    // A block after an unknown is never one; one before it stays one.
+    let perhaps_booked = facts
+        .unknowns
+        .as_ref()
+        .is_some_and(|unknowns| !is_before(context.sources, &blocks.first.at, &unknowns.first.at));
+    if booked || perhaps_booked {
         return NOTHING;
     }
-    let stands = facts.rows.iter().any(|row| {
-        row.finding.kind == Kind::FalseBlock
-            && row.finding.state == super::finding::State::Confirmed
+    // What was confirmed stands, unless it was confirmed by a window that is no more known.
+    let stands = facts.rows.iter().map(|row| &row.finding).any(|finding| {
+        finding.kind == Kind::FalseBlock
+            && finding.state == State::Confirmed
+            && (finding.cause != NOT_IN_WINDOW || blocks.proven.is_some())
     });
     let coverage = coverage(context, blocks);
     let block = blocks.proven.as_ref().unwrap_or(&blocks.first);
@@ -91,7 +105,7 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let certain = blocks.proven.is_some() || coverage == Coverage::Full;
     let severity = if certain { Severity::Critical } else { Severity::Warning };
     let cause = match (&blocks.proven, block.reason) {
-        (Some(_), _) => "not_in_window",
+        (Some(_), _) => NOT_IN_WINDOW,
         (None, Some(reason)) => reason.as_str(),
         (None, None) => "never_accepted",
     };
@@ -100,14 +114,15 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
         verdict: verdict(context, facts, blocks, block, (cause, severity, confirmed, coverage))
             .map(|verdict| Verdict { amounts: Amounts::missing(facts.signature.net()), ..verdict }),
         due_us: (!confirmed).then_some(due_us),
-        hole: !confirmed,
+        // A window of undeclared mode is known only while nobody else writes for the player.
+        hole: !confirmed || blocks.proven.as_ref().is_some_and(|block| block.mode.is_none()),
     }
 }
 
 fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -> Judged {
     let block = &blocks.first;
     let grace_us = grace_over_us(context, block);
-    let warning_us = context.since_us(block.at.at_us, block.received_us).saturating_add(INFO_US);
+    let warning_us = context.since_us(&block.at, block.received_us).saturating_add(INFO_US);
     let confirmed = context.watermark_us >= grace_us;
     let warned = context.watermark_us >= warning_us;
     let severity = if warned { Severity::Warning } else { Severity::Info };
@@ -134,7 +149,7 @@ fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
 fn grace_over_us(context: Context<'_>, block: &Block) -> i64 {
     let by_the_window = by_the_window(block);
     let grace_us = if by_the_window { context.settings.block_grace_us } else { RETRY_GRACE_US };
-    context.since_us(block.at.at_us, block.received_us).saturating_add(grace_us)
+    context.since_us(&block.at, block.received_us).saturating_add(grace_us)
 }
 
 fn verdict(

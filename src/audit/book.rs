@@ -130,6 +130,21 @@ impl Book {
             return;
         };
         let Some(row) = rows.get_mut(i) else { return };
+        if !row.is_open() {
+            let total = verdict.as_ref().map_or_else(Counted::default, |verdict| Counted {
+                count: verdict.count,
+                amounts: verdict.amounts,
+            });
+            // What was undone since counts again when it comes again.
+            if total.count < row.end_count() {
+                row.ended = Some(total);
+            }
+            let more = verdict.filter(|verdict| verdict.count > row.end_count());
+            let next =
+                more.map(|verdict| self.open(subject, kind, Some(&*row), verdict, received_us));
+            rows.extend(next);
+            return;
+        }
         let stands = verdict.filter(|verdict| verdict.count > row.base.count);
         match (row.is_open(), stands) {
             (true, Some(verdict)) => self.update(row, verdict),
@@ -139,17 +154,13 @@ impl Book {
                 self.did_not_open(kind, &row.finding.service, received_us.div_euclid(MINUTE_US));
             }
             (true, None) => self.close(row, because, Counted::default()),
-            (false, Some(verdict)) if verdict.count > row.end().count => {
-                let next = self.open(subject, kind, Some(&*row), verdict, received_us);
-                rows.push(next);
-            }
             (false, _) => {}
         }
     }
 
-    /// Closes the open row of a kind as it stands: what happens after counts from there.
-    pub(super) fn close_as_is(&mut self, rows: &mut [Row], kind: Kind, because: &str) {
-        let open = rows.iter_mut().rfind(|row| row.finding.kind == kind && row.is_open());
+    /// Closes an open row as it stands: what happens after counts from there.
+    pub(super) fn close_as_is(&mut self, rows: &mut [Row], id: &str, because: &str) {
+        let open = rows.iter_mut().find(|row| row.finding.id == id && row.is_open());
         if let Some(row) = open {
             let stands = Counted::of(&row.finding);
             self.close(row, because, stands);
@@ -169,7 +180,7 @@ impl Book {
         let base = last.map_or_else(Counted::default, Row::end);
         let more = (!self.may_open(kind, &verdict.service, minute)).then_some(minute);
         let finding = new_finding(&self.hash, subject, kind, ordinal, verdict, base);
-        let row = Row { finding, base, more };
+        let row = Row { finding, base, ended: None, more };
         self.show(None, &row);
         row
     }
@@ -291,13 +302,15 @@ impl Book {
             now.state == State::Confirmed && now.count > was.map_or(0, |finding| finding.count);
         self.emit(now.clone(), gained);
         self.more_changed.insert(key.clone());
-        self.more.insert(key, Row { finding: now, base: Counted::default(), more: None });
+        self.more
+            .insert(key, Row { finding: now, base: Counted::default(), ended: None, more: None });
     }
 
     /// Closes a row `more` as it stands.
-    pub(super) fn close_more(&mut self, kind: Kind, subject: &Subject, because: &str) {
-        let key = (kind, subject.clone());
-        let open = self.more.get(&key).filter(|row| row.is_open()).map(|row| row.finding.clone());
+    pub(super) fn close_more(&mut self, closed: &Finding, because: &str) {
+        let key = (closed.kind, closed.subject.clone());
+        let is_it = |row: &&Row| row.is_open() && row.finding.id == closed.id;
+        let open = self.more.get(&key).filter(is_it).map(|row| row.finding.clone());
         if let Some(was) = open {
             let because = Some(because.to_owned());
             let now = Finding { state: State::Closed, closed_because: because, ..was.clone() };

@@ -56,6 +56,8 @@ pub(super) struct Counted {
     pub(super) confirmed: bool,
     /// The row of its cause, by its number.
     pub(super) ordinal: u32,
+    /// How the order was known that it was judged by.
+    pub(super) order: OrderKnown,
 }
 
 /// What is to be said of an eviction.
@@ -69,20 +71,24 @@ pub(super) enum Standing {
     Blind,
     /// It could not be replayed any more.
     NotLive,
-    /// Its game is so old that it is not remembered: what was said of it stands.
-    Forgotten,
     /// It could.
-    Live { cause: &'static str, order: OrderKnown, pushed_by: Option<Moment> },
+    Live { cause: String, order: OrderKnown, pushed_by: Option<Moment> },
 }
 
 /// Judges one eviction of a player.
 pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Eviction) -> Standing {
     let Some(accepted) = &eviction.accepted else { return Standing::NeverAccepted };
     let remembered = |hash| player.games.iter().any(|game| game.game == hash);
-    if !eviction.game.is_none_or(remembered) {
-        return Standing::Forgotten;
-    }
     let pushed_by = eviction.pushed.clone();
+    if !eviction.game.is_none_or(remembered) {
+        // Its game is so old that it is not remembered: what was said of it stands.
+        return match &eviction.counted {
+            Some(Counted { cause, order, .. }) => {
+                Standing::Live { cause: cause.clone(), order: *order, pushed_by }
+            }
+            None => Standing::NotLive,
+        };
+    }
     let as_of = pushed_by.as_ref().unwrap_or(&eviction.at);
     let as_of = match order(context.sources, accepted, as_of) {
         Some((Ordering::Less | Ordering::Equal, _)) => as_of,
@@ -106,7 +112,7 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Evict
     if ledger.blind(context.sources, eviction.at.source, began_us, as_of.at_us).is_some() {
         return Standing::Blind;
     }
-    let cause = cause(context, player, eviction, accepted, as_of);
+    let cause = cause(context, player, eviction, accepted, as_of).to_owned();
     Standing::Live { cause, order, pushed_by }
 }
 
@@ -116,6 +122,10 @@ pub(super) fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Mom
         return Some(eviction.at.clone());
     }
     if !matches!(eviction.reason, None | Some(Reason::Fifo)) {
+        return None;
+    }
+    if eviction.window.is_some_and(|window| window.scope == WindowScope::Source) {
+        // Somebody else's acceptance may have pushed it out: none of this player's is known to.
         return None;
     }
     let room = eviction.window.is_some_and(|window| window.scope == WindowScope::Room);

@@ -109,6 +109,9 @@ pub struct SignatureFacts {
     pub(super) evicted: Vec<Evicted>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rows: Vec<Row>,
+    /// The order of a reversal is missing, and that was counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) order_missing: bool,
 }
 
 pub(super) fn is_false(flag: &bool) -> bool {
@@ -130,6 +133,7 @@ impl SignatureFacts {
             unknowns: None,
             evicted: Vec::new(),
             rows: Vec::new(),
+            order_missing: false,
         }
     }
 
@@ -148,6 +152,22 @@ impl SignatureFacts {
     }
 
     pub(super) fn accept(&mut self, event: &Event, at: Moment) {
+        let stands = !matches!(event.effect, Some(Effect::Failed | Effect::Unknown));
+        if self.accepted.len() >= ACCEPTANCES_MAX {
+            // Those that never stood make room; what does not stand is not counted beyond.
+            let fallen = |other: &Acceptance| other.effect == Some(Effect::Failed);
+            match self.accepted.iter().position(fallen) {
+                _ if !stands => return,
+                Some(i) => {
+                    self.accepted.remove(i);
+                }
+                None => {}
+            }
+        }
+        if let Signature::Opaque { .. } = event.signature {
+            // An eviction or a block may not have told the amount.
+            self.signature = event.signature.clone();
+        }
         if self.accepted.len() >= ACCEPTANCES_MAX {
             self.more_accepted = self.more_accepted.saturating_add(1);
             let amounts = Amounts::surplus(event.signature.net());
@@ -188,7 +208,7 @@ impl SignatureFacts {
                 if block.at.list_order(&blocks.first.at).is_lt() {
                     blocks.first = block.clone();
                 }
-                push_newest(&mut blocks.newest, block, 4, |block| &block.at);
+                let _ = push_newest(&mut blocks.newest, block, 4, |block| &block.at);
             }
         }
     }
@@ -213,7 +233,8 @@ impl SignatureFacts {
     }
 
     pub(super) fn evict(&mut self, at: Moment, reason: Option<Reason>) {
-        push_newest(&mut self.evicted, Evicted { at, reason }, EVICTED_MAX, |evicted| &evicted.at);
+        let evicted = Evicted { at, reason };
+        let _ = push_newest(&mut self.evicted, evicted, EVICTED_MAX, |evicted| &evicted.at);
     }
 }
 
@@ -231,13 +252,16 @@ impl Block {
     }
 }
 
-/// Inserts in order and lets the oldest go.
-pub(super) fn push_newest<T>(list: &mut Vec<T>, item: T, max: usize, at: impl Fn(&T) -> &Moment) {
+/// Inserts in order and lets the oldest go, which is returned.
+pub(super) fn push_newest<T>(
+    list: &mut Vec<T>,
+    item: T,
+    max: usize,
+    at: impl Fn(&T) -> &Moment,
+) -> Option<T> {
     let place = list.partition_point(|other| at(other).list_order(at(&item)).is_lt());
     list.insert(place, item);
-    if list.len() > max {
-        list.remove(0);
-    }
+    (list.len() > max).then(|| list.remove(0))
 }
 
 /// One booking that undoes another.
@@ -266,6 +290,6 @@ impl RefFacts {
     }
 
     pub(super) fn reverse(&mut self, reversal: Reversal) {
-        push_newest(&mut self.reversals, reversal, REVERSALS_MAX, |reversal| &reversal.at);
+        let _ = push_newest(&mut self.reversals, reversal, REVERSALS_MAX, |reversal| &reversal.at);
     }
 }

@@ -83,22 +83,22 @@ impl Audit {
     fn hear(&mut self, event: &Event, ledger: &str) -> Option<SourceId> {
         let at_us = event.occurred_us;
         let source = self.sources.entry(&event.from, at_us)?;
+        let was_open = source.is_open();
         source.first_us = source.first_us.min(at_us);
         source.last_us = source.last_us.max(at_us);
         let filled = match event.sequence() {
             Some((boot, seq)) => source.run(boot, at_us, seq).event(seq, at_us),
             None => {
-                source.unnumbered_us = source.unnumbered_us.max(Some(at_us));
+                let (first_us, last_us) = source.unnumbered_us.unwrap_or((at_us, at_us));
+                source.unnumbered_us = Some((first_us.min(at_us), last_us.max(at_us)));
                 false
             }
         };
-        let id = source.id;
-        if !source.ledgers.iter().any(|known| known == ledger) {
-            source.ledgers.push(ledger.to_owned());
-        }
-        self.ledgers.join(ledger, id, Some(at_us));
-        if let Some(source) = self.sources.get(id) {
-            self.ledgers.set_open(source);
+        let (id, is_open) = (source.id, source.is_open());
+        let joins = !source.ledgers.contains(ledger) && source.ledgers.insert(ledger.to_owned());
+        self.ledgers.join(ledger, id, joins, Some(at_us));
+        if joins || is_open != was_open {
+            self.reopen(id, false);
         }
         if filled {
             self.judge_again(id);
@@ -198,8 +198,9 @@ impl Audit {
             counted: None,
             skipped: false,
         };
-        if let Some(player) = self.facts.players.get_mut(told.player) {
-            player.watch(eviction);
+        let player = self.facts.players.get_mut(told.player);
+        if let Some(oldest) = player.and_then(|player| player.watch(eviction)) {
+            self.let_go(told.player, &oldest);
         }
     }
 
@@ -215,8 +216,10 @@ impl Audit {
             scope: told.event.window.map(|window| window.scope),
             unsure: matches!(told.event.effect, Some(Effect::Failed | Effect::Unknown)),
         };
-        if let Some(player) = self.facts.players.get_mut(told.player) {
-            player.remember(recent);
+        let player = self.facts.players.get_mut(told.player);
+        if player.is_some_and(|player| player.remember(recent)) {
+            // What a window of its own proved is no more proven.
+            self.recheck.extend(self.waits.of_player(told.player).cloned());
         }
     }
 
@@ -227,14 +230,11 @@ impl Audit {
     fn heartbeat(&mut self, heartbeat: &Heartbeat, received_us: i64) {
         let Some(source) = self.sources.entry(&heartbeat.from, heartbeat.at_us) else { return };
         let changed = source.heartbeat(heartbeat, received_us);
-        for ledger in &heartbeat.ledgers {
-            if !source.ledgers.iter().any(|known| known == ledger.as_str()) {
-                source.ledgers.push(ledger.to_string());
-            }
-        }
         let id = source.id;
-        for ledger in &heartbeat.ledgers {
-            self.ledgers.join(ledger.as_str(), id, None);
+        for ledger in heartbeat.ledgers.iter().map(ToString::to_string) {
+            if source.ledgers.insert(ledger.clone()) {
+                self.ledgers.join(&ledger, id, true, None);
+            }
         }
         self.reopen(id, changed);
     }
@@ -342,7 +342,8 @@ impl Audit {
             amounts: Amounts::default(),
             witnesses: vec![witness],
         };
-        let about = (refused.from.clone(), None);
+        let known = refused.from.clone().filter(|from| self.sources.named(from).is_some());
+        let about = (known, None);
         self.group_of_source(Kind::RejectedEvidence, about, &refused.code, |group| {
             group.add(occurrence, received_us);
         });
@@ -351,6 +352,10 @@ impl Audit {
     /// A number was refused: its source is blind there until it comes after all.
     fn blind_at(&mut self, from: &SourceName, (boot, seq): (Boot, u64), ledger: Option<&str>) {
         let received_us = self.received_us;
+        // A source that was never taken makes nobody blind: anybody can make names up.
+        if self.sources.named(from).is_none() {
+            return;
+        }
         let Some(source) = self.sources.entry(from, received_us) else { return };
         if !source.has_sort_of(boot) {
             return;
@@ -358,10 +363,8 @@ impl Audit {
         source.refused_run(boot, received_us).refuse(seq, received_us);
         let id = source.id;
         if let Some(ledger) = ledger {
-            if !source.ledgers.iter().any(|known| known == ledger) {
-                source.ledgers.push(ledger.to_owned());
-            }
-            self.ledgers.join(ledger, id, None);
+            let joins = source.ledgers.insert(ledger.to_owned());
+            self.ledgers.join(ledger, id, joins, None);
         }
         self.reopen(id, false);
     }
@@ -374,19 +377,16 @@ impl Audit {
                 let player = self.player_key(ledger, player);
                 let key = (player, signature.hash(&self.hash));
                 if let Some(facts) = self.facts.signatures.get_mut(key) {
-                    self.book.close_as_is(&mut facts.rows, finding.kind, &because);
+                    self.book.close_as_is(&mut facts.rows, &finding.id, &because);
                 }
                 self.settle_key(key);
             }
-            subject @ Subject::More { .. } => {
-                self.book.close_more(finding.kind, subject, &because);
-            }
+            Subject::More { .. } => self.book.close_more(&finding, &because),
             subject => {
                 let key = (finding.kind, subject.clone());
                 if let Some(group) = self.groups.get_mut(&key) {
-                    self.book.close_as_is(&mut group.rows, finding.kind, &because);
-                    self.waits.clear(&Wait::Group(finding.kind, subject.clone()));
-                    self.groups_changed.insert(key);
+                    self.book.close_as_is(&mut group.rows, &finding.id, &because);
+                    self.settle_group(key.0, &key.1);
                 }
             }
         }

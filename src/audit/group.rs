@@ -151,7 +151,7 @@ impl Group {
             (self.first_us, self.last_us) = (i64::MAX, i64::MIN);
             self.examples.clear();
             self.newest.clear();
-            self.opened_us = received_us;
+            (self.opened_us, self.gained_us) = (received_us, received_us);
             self.critical = false;
         }
     }
@@ -172,8 +172,13 @@ impl Group {
 
     /// What the rows are to show, and when to look again.
     pub(super) fn verdict(&self, received_us: i64) -> (Option<Verdict>, Option<i64>) {
+        let counted_before = match self.rows.last() {
+            None => 0,
+            Some(row) if row.is_open() => row.base.count,
+            Some(row) => row.end_count(),
+        };
         let confirmed = self.row().is_some_and(|row| row.finding.state == State::Confirmed)
-            || self.confirmed > self.rows.last().map_or(0, Row::end_count);
+            || self.confirmed > counted_before;
         let (count, amounts) = if confirmed {
             (self.confirmed, self.amounts)
         } else {

@@ -94,10 +94,12 @@ fn stands(accepted: &Acceptance) -> bool {
 /// The reversals of a ref that are about this key: of the opposite amount, and of the same game
 /// where the ref was booked under several signatures.
 fn reversals(known: &RefFacts, facts: &SignatureFacts, game: Option<i64>) -> Vec<Reversal> {
-    let net = i128::from(facts.signature.net().0);
-    let about_it = |reversal: &&Reversal| {
-        i128::from(reversal.net.0) == -net && (known.keys.len() == 1 || reversal.game == game)
+    let undoes = |reversal: &Reversal| {
+        let undone = -i128::from(reversal.net.0);
+        facts.accepted.iter().any(|accepted| i128::from(accepted.net.0) == undone)
     };
+    let about_it =
+        |reversal: &&Reversal| undoes(reversal) && (known.keys.len() == 1 || reversal.game == game);
     known.reversals.iter().filter(about_it).cloned().collect()
 }
 

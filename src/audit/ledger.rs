@@ -53,8 +53,14 @@ impl Ledgers {
         self.by_name.get(name)
     }
 
-    /// A source writes to a ledger; `event_us` if it just did.
-    pub(super) fn join(&mut self, name: &str, source: SourceId, event_us: Option<i64>) {
+    /// A source writes to a ledger, for the first time if it `joins`; `event_us` if it just did.
+    pub(super) fn join(
+        &mut self,
+        name: &str,
+        source: SourceId,
+        joins: bool,
+        event_us: Option<i64>,
+    ) {
         let ledger = match self.by_name.get_mut(name) {
             Some(ledger) => ledger,
             None => self.by_name.entry(name.to_owned()).or_insert_with(|| Ledger {
@@ -65,12 +71,11 @@ impl Ledgers {
             }),
         };
         let first_us = event_us.map_or(ledger.first_us, |us| us.min(ledger.first_us));
-        let known = ledger.sources.contains(&source);
-        if known && first_us == ledger.first_us {
+        if !joins && first_us == ledger.first_us {
             return;
         }
         ledger.first_us = first_us;
-        if !known {
+        if joins {
             ledger.sources.push(source);
         }
         self.changed.insert(name.to_owned());
@@ -98,10 +103,13 @@ impl Ledger {
         !self.open.is_empty()
     }
 
-    /// Event time up to which the ledger has been heard: the least over its open watched sources;
-    /// without any, the time of receipt.
+    /// Event time up to which the ledger has been heard, by the collector's clock: the least over
+    /// its open watched sources; without any, the time of receipt.
     pub(super) fn watermark_us(&self, sources: &Sources, received_us: i64) -> i64 {
-        let heard = self.open.iter().filter_map(|id| sources.get(*id)).map(Source::heard_us);
+        let heard = self.open.iter().filter_map(|id| {
+            let offset_us = sources.offset_us(*id).unwrap_or(0);
+            Some(sources.get(*id)?.heard_us().saturating_add(offset_us))
+        });
         heard.min().unwrap_or(received_us)
     }
 
@@ -114,8 +122,13 @@ impl Ledger {
         from_us: i64,
         to_us: i64,
     ) -> Option<SourceId> {
+        let offset_us = |id| sources.offset_us(id).unwrap_or(0);
         let blind = |source: &&Source| {
             let skew_us = if source.id == own { 0 } else { SKEW_US };
+            // The moments are by the clock of `own`.
+            let ahead_us = offset_us(own).saturating_sub(offset_us(source.id));
+            let (from_us, to_us) =
+                (from_us.saturating_add(ahead_us), to_us.saturating_add(ahead_us));
             if !source.spoke_near(from_us.saturating_sub(skew_us), to_us.saturating_add(skew_us)) {
                 return false;
             }
@@ -144,7 +157,9 @@ impl Ledger {
         }
         let proves_nothing = |source: &Source| {
             let seen = !source.watched && source.first_us <= at_us && from_us <= source.last_us;
-            let unnumbered = source.unnumbered_us.is_some_and(|us| from_us <= us);
+            let unnumbered = source
+                .unnumbered_us
+                .is_some_and(|(first_us, last_us)| first_us <= at_us && from_us <= last_us);
             let fresh =
                 source.id == own && at_us < source.first_us.saturating_add(settings.warmup_us);
             seen || unnumbered || fresh || source.lost_before(at_us)

@@ -12,8 +12,9 @@ use crate::outcome::{Id, WindowScope};
 const GAMES_MAX: usize = 8;
 /// Acceptances and evictions of a player remembered, for the contents of its windows.
 const RECENT_MAX: usize = 16;
-/// Evictions of a player that may still be judged anew.
-const EVICTIONS_MAX: usize = 16;
+/// Evictions of a player that may still be judged anew: a live one every second, while one of
+/// the sources is a minute behind.
+const EVICTIONS_MAX: usize = 64;
 /// Sources that wrote for a player, kept to know whether a window was its only one.
 const WRITERS_MAX: usize = 8;
 
@@ -118,15 +119,19 @@ impl PlayerFacts {
         }
     }
 
-    pub(super) fn remember(&mut self, recent: Recent) {
+    /// Returns whether somebody wrote for the player who had not before.
+    pub(super) fn remember(&mut self, recent: Recent) -> bool {
         let source = recent.at.source;
-        push_newest(&mut self.recent, recent, RECENT_MAX, |recent| &recent.at);
-        if !self.writers.contains(&source) && self.writers.len() < WRITERS_MAX {
+        let _ = push_newest(&mut self.recent, recent, RECENT_MAX, |recent| &recent.at);
+        let is_new = !self.writers.contains(&source) && self.writers.len() < WRITERS_MAX;
+        if is_new {
             self.writers.push(source);
         }
+        is_new && self.writers.len() > 1
     }
 
-    pub(super) fn watch(&mut self, eviction: Eviction) {
-        push_newest(&mut self.evictions, eviction, EVICTIONS_MAX, |eviction| &eviction.at);
+    /// Takes an eviction to be judged; returns the oldest, if there are too many.
+    pub(super) fn watch(&mut self, eviction: Eviction) -> Option<Eviction> {
+        push_newest(&mut self.evictions, eviction, EVICTIONS_MAX, |eviction| &eviction.at)
     }
 }

@@ -33,6 +33,10 @@ pub struct Row {
     pub(super) finding: Finding,
     /// Where it began to count.
     pub(super) base: Counted,
+    /// The total that its subject had reached when it was closed, or has fallen to since: the
+    /// next row counts from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ended: Option<Counted>,
     /// The minute whose row `more` shows it instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more: Option<i64>,
@@ -67,7 +71,7 @@ impl Counted {
 impl Row {
     /// The total that its subject had reached with it.
     pub(super) fn end(&self) -> Counted {
-        self.base.plus(Counted::of(&self.finding))
+        self.ended.unwrap_or_else(|| self.base.plus(Counted::of(&self.finding)))
     }
 
     /// How many its subject had counted with it.

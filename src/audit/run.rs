@@ -32,9 +32,12 @@ pub(super) struct Run {
     refused_us: i64,
     /// Numbers that the collector waited for and waits for no more.
     given_up: Ranges,
-    /// What the holes were that are kept no more, and how many numbers are missing in them.
+    /// What the holes were that are kept no more.
     lost: Option<Blind>,
-    lost_count: u64,
+    /// Numbers given up that have not come since, and those in lost holes.
+    missing: u64,
+    /// How far it was heard, and whether that is all; asked for with every record.
+    heard: (i64, bool),
     closing: bool,
     /// The collector stopped waiting for it.
     pub(super) silent: bool,
@@ -59,7 +62,8 @@ impl Run {
             refused_us: i64::MIN,
             given_up: Ranges::default(),
             lost: None,
-            lost_count: 0,
+            missing: 0,
+            heard: (i64::MIN, true),
             closing: false,
             silent: false,
             first_word_us: at_us,
@@ -74,6 +78,7 @@ impl Run {
         self.first_word_us = self.first_word_us.min(at_us);
         self.last_word_us = self.last_word_us.max(at_us);
         self.heard_from = self.heard_from.min(seq);
+        self.closing &= seq <= self.named;
         let goes_on = self.stretches.last().is_none_or(|s| seq == s.last.saturating_add(1));
         let was_silent = self.silent;
         self.silent &= !goes_on;
@@ -83,6 +88,7 @@ impl Run {
         if self.stretches.len() > STRETCHES_MAX {
             self.lose_oldest_hole();
         }
+        self.heard = self.hear();
         was_refused || filled || (was_silent && !self.silent)
     }
 
@@ -91,6 +97,10 @@ impl Run {
         if self.covers(seq, seq) {
             return false;
         }
+        if self.given_up.contains(seq) {
+            self.missing = self.missing.saturating_sub(1);
+        }
+        let tail_missing = self.missing_after_last() > 0;
         let joins_next =
             self.stretches.get(after).is_some_and(|next| next.first == seq.saturating_add(1));
         let before = after.checked_sub(1);
@@ -122,20 +132,25 @@ impl Run {
             }
         }
         // A tail that a heartbeat had shown missing is whole again.
-        self.named > 0 && self.covers(1, self.named)
+        tail_missing && self.missing_after_last() == 0
     }
 
     /// Takes a heartbeat. Returns whether what was blind may have become less.
     pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
         self.first_word_us = self.first_word_us.min(heartbeat.at_us);
         self.last_word_us = self.last_word_us.max(heartbeat.at_us);
+        let was = (self.closing, self.silent);
+        self.closing = match heartbeat.state {
+            SourceState::Closing => true,
+            // One that was overtaken by the goodbye does not take it back.
+            SourceState::Running => self.closing && heartbeat.last_seq <= self.named,
+        };
         self.named = self.named.max(heartbeat.last_seq);
         self.named_us = self.named_us.max(heartbeat.at_us);
-        let was = (self.closing, self.silent);
-        self.closing |= heartbeat.state == SourceState::Closing;
         if self.silent && self.missing_after_last() == 0 {
             self.silent = false;
         }
+        self.heard = self.hear();
         was != (self.closing, self.silent)
     }
 
@@ -148,9 +163,9 @@ impl Run {
         let (first, last) = (oldest.last.saturating_add(1), next.first.saturating_sub(1));
         let hole = Blind { from_us: oldest.last_us, to_us: next.first_us };
         (next.first, next.first_us) = (oldest.first, oldest.first_us);
-        let refused = count(&self.refused, first, last);
-        let lost = (last - first).saturating_add(1).saturating_sub(refused);
-        self.lost_count = self.lost_count.saturating_add(lost);
+        let known = count(&self.refused, first, last) + count(&self.given_up, first, last);
+        let lost = (last - first).saturating_add(1).saturating_sub(known);
+        self.missing = self.missing.saturating_add(lost);
         self.lost = Some(self.lost.map_or(hole, |lost| Blind {
             from_us: lost.from_us.min(hole.from_us),
             to_us: lost.to_us.max(hole.to_us),
@@ -178,13 +193,19 @@ impl Run {
             self.refused.insert(seq, seq);
             self.refused_us = self.refused_us.max(received_us);
         }
+        self.heard = self.hear();
     }
 
     /// Remembers that the collector waits for these no more.
     pub(super) fn give_up(&mut self, first: u64, last: u64) {
-        if first <= last {
-            self.given_up.insert(first, last);
+        if first > last {
+            return;
         }
+        for (first, last) in missing(&[&self.given_up], first, last) {
+            self.missing = self.missing.saturating_add(self.absent(first, last));
+        }
+        self.given_up.insert(first, last);
+        self.heard = self.hear();
     }
 
     /// It is over and said so.
@@ -194,12 +215,18 @@ impl Run {
 
     /// Numbers given up that have not come since.
     pub(super) fn missing(&self) -> u64 {
-        let mut come = Ranges::default();
-        self.stretches.iter().for_each(|stretch| come.insert(stretch.first, stretch.last));
-        let absent = self.given_up.iter().flat_map(|(first, last)| missing(&[&come], first, last));
-        absent.fold(self.lost_count, |sum, (first, last)| {
-            sum.saturating_add((last - first).saturating_add(1))
-        })
+        self.missing
+    }
+
+    /// How many of these have not come.
+    fn absent(&self, first: u64, last: u64) -> u64 {
+        let from = self.stretches.partition_point(|stretch| stretch.last < first);
+        let within = self.stretches.get(from..).unwrap_or_default().iter();
+        let come =
+            within.take_while(|stretch| stretch.first <= last).fold(0_u64, |sum, stretch| {
+                sum.saturating_add(stretch.last.min(last) - stretch.first.max(first) + 1)
+            });
+        (last - first).saturating_add(1).saturating_sub(come)
     }
 
     /// Whether all of these have come.
@@ -232,6 +259,10 @@ impl Run {
 
     /// How far it was heard without a hole that may still fill, and whether that is all.
     pub(super) fn heard(&self) -> (i64, bool) {
+        self.heard
+    }
+
+    fn hear(&self) -> (i64, bool) {
         let mut heard_us = i64::MIN;
         let mut next = self.heard_from;
         for (i, stretch) in self.stretches.iter().enumerate() {
@@ -281,7 +312,9 @@ impl Run {
                 // Within a run a hole may have the very times of its neighbours; what was before
                 // the first that was heard was earlier.
                 let to_us = stretch.first_us.saturating_sub(i64::from(i == 0));
-                blind.push(Blind { from_us: self.before_us(i), to_us });
+                let from_us = self.before_us(i);
+                // The clock may have been set back in the hole.
+                blind.push(Blind { from_us: from_us.min(to_us), to_us: to_us.max(from_us) });
             }
             next = stretch.last.saturating_add(1);
         }

@@ -68,19 +68,21 @@ impl Audit {
             player: player.player.clone(),
             signature: facts.signature.clone(),
         };
-        if leak.order_missing {
+        if leak.order_missing && !facts.order_missing {
             self.skip(Kind::DuplicateLeak.as_str());
         }
+        facts.order_missing = leak.order_missing;
         // A block is either false or unverifiable; judged again, one row follows the other.
+        let gone = if facts.unknowns.is_some() { "unknown" } else { "accepted" };
         let (other, because) = match (blocked.kind, &blocked.verdict) {
-            (_, None) => (Kind::UnverifiableBlock, "accepted"),
+            (_, None) => (Kind::UnverifiableBlock, gone),
             (Kind::FalseBlock, _) => (Kind::UnverifiableBlock, "judged_again"),
             _ => (Kind::FalseBlock, "judged_again"),
         };
         let (book, rows, now_us) = (&mut self.book, &mut facts.rows, self.received_us);
         book.settle(rows, &subject, Kind::DuplicateLeak, leak.verdict, "made_good", now_us);
         book.settle(rows, &subject, other, None, because, now_us);
-        book.settle(rows, &subject, blocked.kind, blocked.verdict, "accepted", now_us);
+        book.settle(rows, &subject, blocked.kind, blocked.verdict, gone, now_us);
         book.settle(rows, &subject, unclear.kind, unclear.verdict, "accepted", now_us);
         Some(waiting)
     }
@@ -95,23 +97,21 @@ impl Audit {
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
             let Some(context) = self.context(&player.ledger) else { continue };
-            let since_us = context.since_us(eviction.at.at_us, eviction.received_us);
+            let since_us = context.since_us(&eviction.at, eviction.received_us);
             let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
             eviction.pushed = eviction::pushed_by(&player, &eviction);
             let standing = eviction::judge(context, &player, &eviction);
-            if standing == Standing::Forgotten {
-                continue;
-            }
-            if !over {
+            // What is not live waits for nothing, but late news may still make it so.
+            if !over && standing != Standing::NotLive {
                 due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
             }
             self.stand(&mut player, &mut eviction, &standing, over);
-            // Later news only adds newer games: what is not live stays so.
             let settled = match standing {
-                Standing::NotLive | Standing::Forgotten => true,
-                Standing::NoOrder | Standing::Blind => over,
-                Standing::NeverAccepted | Standing::Live { .. } => false,
+                Standing::NotLive | Standing::NoOrder | Standing::Blind => over,
+                Standing::NeverAccepted => false,
+                // What pushed it out may still come.
+                Standing::Live { .. } => over && eviction.inline,
             };
             if !settled {
                 kept.push(eviction);
@@ -136,7 +136,7 @@ impl Audit {
         over: bool,
     ) {
         let now = match standing {
-            Standing::Live { cause, .. } => Some(((*cause).to_owned(), over)),
+            Standing::Live { cause, .. } => Some((cause.clone(), over)),
             _ => None,
         };
         if over && now.is_none() && !eviction.skipped && eviction.counted.is_none() {
@@ -144,7 +144,7 @@ impl Audit {
                 Standing::NeverAccepted => "live_eviction_never_accepted",
                 Standing::NoOrder => "live_eviction_order",
                 Standing::Blind => "live_eviction_blind",
-                Standing::NotLive | Standing::Forgotten | Standing::Live { .. } => "",
+                Standing::NotLive | Standing::Live { .. } => "",
             };
             if !check.is_empty() {
                 eviction.skipped = true;
@@ -168,6 +168,15 @@ impl Audit {
         {
             self.count(player, eviction, (cause, confirmed), *order, pushed_by.as_ref());
         }
+    }
+
+    /// An eviction that is kept no more: where it is still suspected, it is counted as not judged.
+    pub(super) fn let_go(&mut self, player: PlayerKey, eviction: &Eviction) {
+        let Some(was) = eviction.counted.as_ref().filter(|was| !was.confirmed) else { return };
+        let Some(facts) = self.facts.players.lend(player) else { return };
+        self.uncount(&facts, eviction, was);
+        self.facts.players.give_back(player, facts, false);
+        self.skip("live_eviction_too_many");
     }
 
     fn uncount(&mut self, player: &PlayerFacts, eviction: &Eviction, was: &Counted) {
@@ -238,7 +247,7 @@ impl Audit {
             }
         });
         player.counted_in = counted_in;
-        eviction.counted = Some(Counted { cause, confirmed, ordinal });
+        eviction.counted = Some(Counted { cause, confirmed, ordinal, order });
     }
 
     /// Changes what is counted about a source, and brings its row in line.
@@ -287,13 +296,14 @@ impl Audit {
         self.settle_group(key.0, &key.1);
     }
 
-    fn settle_group(&mut self, kind: Kind, subject: &Subject) {
+    pub(super) fn settle_group(&mut self, kind: Kind, subject: &Subject) {
         let key = (kind, subject.clone());
         let received_us = self.received_us;
         let Some(group) = self.groups.get_mut(&key) else { return };
         let open = group.rows.last().is_some_and(super::row::Row::is_open);
         if open && group.is_quiet(received_us) {
-            self.book.close_as_is(&mut group.rows, kind, "quiet");
+            let id = group.rows.last().map(|row| row.finding.id.clone()).unwrap_or_default();
+            self.book.close_as_is(&mut group.rows, &id, "quiet");
         } else {
             let (verdict, _) = group.verdict(received_us);
             let because = if kind == Kind::TelemetryGap { "filled" } else { "disproved" };

@@ -3,7 +3,7 @@
 //! Kept as sets with the times at their edges, so that the order of arrival and the cutting of
 //! pushes make no difference.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,10 +48,10 @@ pub struct Source {
     pub first_us: i64,
     /// Time of its newest event.
     pub last_us: i64,
-    /// Time of its newest event without a number.
-    pub unnumbered_us: Option<i64>,
+    /// Times of its first and newest event without a number.
+    pub unnumbered_us: Option<(i64, i64)>,
     /// The ledgers it writes to.
-    pub ledgers: Vec<String>,
+    pub ledgers: BTreeSet<String>,
     pub(super) runs: BTreeMap<BootKey, Run>,
     pub(super) offsets: Offsets,
 }
@@ -70,7 +70,7 @@ impl Source {
             first_us: at_us,
             last_us: at_us,
             unnumbered_us: None,
-            ledgers: Vec::new(),
+            ledgers: BTreeSet::new(),
             runs: BTreeMap::new(),
             offsets: Offsets::default(),
         }
@@ -182,7 +182,7 @@ impl Source {
 pub struct Sources {
     list: Vec<Source>,
     index: HashMap<SourceName, SourceId>,
-    changed: std::collections::BTreeSet<SourceId>,
+    changed: BTreeSet<SourceId>,
 }
 
 impl Sources {

@@ -20,7 +20,8 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let unclear = |effect| effect == Some(Effect::Unknown);
     let without_effect: Vec<_> =
         facts.accepted.iter().filter(|accepted| unclear(accepted.effect)).collect();
-    let booked = facts.accepted.iter().any(|accepted| !unclear(accepted.effect));
+    let stands = |effect| !matches!(effect, Some(Effect::Unknown | Effect::Failed));
+    let booked = facts.accepted.iter().any(|accepted| stands(accepted.effect));
     let only_held = facts.unknowns.as_ref().is_none_or(|unknowns| unknowns.only_held);
     if only_held && booked && without_effect.is_empty() {
         return nothing;
@@ -45,9 +46,13 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     };
     let count =
         facts.unknowns.as_ref().map_or(0, |unknowns| unknowns.count) + without_effect.len() as u64;
-    let received_us =
-        facts.unknowns.as_ref().map_or(first_us, |unknowns| unknowns.first.received_us);
-    let due_us = context.since_us(first_us, received_us).saturating_add(GRACE_US);
+    let first = facts.unknowns.as_ref().map(|unknowns| &unknowns.first);
+    let since_us = match (first, without_effect.first()) {
+        (Some(first), _) => context.since_us(&first.at, first.received_us),
+        (None, Some(accepted)) => context.since_us(&accepted.at, accepted.at.at_us),
+        (None, None) => first_us,
+    };
+    let due_us = since_us.saturating_add(GRACE_US);
     let confirmed = context.watermark_us >= due_us;
     let reason = facts.unknowns.as_ref().and_then(|unknowns| unknowns.first.reason);
     let cause = match (booked, reason) {

@@ -122,6 +122,12 @@ impl Waits {
         self.holes.get(ledger).into_iter().flatten()
     }
 
+    /// The settlements of a player that wait for something.
+    pub(super) fn of_player(&self, player: PlayerKey) -> impl Iterator<Item = &Wait> {
+        let all = Wait::Key(player, i64::MIN)..=Wait::Key(player, i64::MAX);
+        self.by_wait.range(all).map(|(wait, _)| wait)
+    }
+
     /// Whether so few wait for a hole of a ledger that all can be looked at for each that fills.
     pub(super) fn few_for_hole(&self, ledger: &str) -> bool {
         self.holes.get(ledger).is_none_or(|holes| holes.len() <= FEW)

@@ -20,13 +20,7 @@ pub(super) fn can_not_hold(
     if window.len == 0 {
         return true;
     }
-    let alone = player.writers.iter().all(|writer| *writer == block.at.source);
-    let own = match block.mode {
-        Some(GuardMode::Local) => true,
-        None => alone,
-        Some(GuardMode::Shared | GuardMode::Off) => false,
-    };
-    if !own || window.scope != WindowScope::Player {
+    if !is_known(player, block) || window.scope != WindowScope::Player {
         return false;
     }
     let Some(at) = block.at.sequence else { return false };
@@ -48,6 +42,19 @@ pub(super) fn can_not_hold(
                     .is_some_and(|oldest| sources.whole_between(block.at.source, oldest, at))
         })
     })
+}
+
+/// Whether nobody else writes to the window of a block: it is empty, the instance's own, or
+/// undeclared where nobody else wrote for that player.
+pub(super) fn is_known(player: &PlayerFacts, block: &Block) -> bool {
+    let alone = || player.writers.iter().all(|writer| *writer == block.at.source);
+    let is_empty = block.window.is_some_and(|window| window.len == 0);
+    is_empty
+        || match block.mode {
+            Some(GuardMode::Local) => true,
+            None => alone(),
+            Some(GuardMode::Shared | GuardMode::Off) => false,
+        }
 }
 
 /// What the window holds after a stretch without a hole; `None` if that is not all.
