@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Id, format_us, parse_us};
+use super::{Id, format_us, parse_us, reads_back};
 
 /// One guard instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,7 +32,9 @@ pub enum Boot {
 
 /// Why a text is no [`Boot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is neither an RFC 3339 time nor an integer from 0 to 9223372036854775807")]
+#[error(
+    "is neither an RFC 3339 time from 1970 to 9999 nor an integer from 0 to 9223372036854775807"
+)]
 pub struct BootError;
 
 impl Boot {
@@ -42,7 +44,8 @@ impl Boot {
             let number = u64::try_from(number).map_err(|_| BootError)?;
             return if text.starts_with('+') { Err(BootError) } else { Ok(Self::Number(number)) };
         }
-        parse_us(text).map(|at_us| Self::Started { at_us }).ok_or(BootError)
+        let at_us = parse_us(text).filter(|at_us| reads_back(*at_us)).ok_or(BootError)?;
+        Ok(Self::Started { at_us })
     }
 
     /// Whether both are times or both are numbers.
@@ -87,8 +90,26 @@ mod tests {
     }
 
     #[test]
+    fn a_time_at_the_edge_of_the_calendar_is_no_boot() {
+        for bad in [
+            "0000-01-01T00:00:00+23:59",
+            "1969-12-31T23:59:59.999999Z",
+            "9999-12-31T23:59:59-23:59",
+            "9999-12-31T23:59:60Z",
+        ] {
+            assert_eq!(Boot::parse(bad), Err(BootError), "{bad}");
+        }
+    }
+
+    #[test]
     fn the_text_reads_back_as_the_same_boot() {
-        for text in ["0", "9223372036854775807", "2026-11-30T08:00:00.000001Z"] {
+        for text in [
+            "0",
+            "9223372036854775807",
+            "2026-11-30T08:00:00.000001Z",
+            "1970-01-01T00:00:00Z",
+            "9999-12-31T23:59:59.999999Z",
+        ] {
             let boot = Boot::parse(text).unwrap();
             assert_eq!(Boot::parse(&boot.to_string()), Ok(boot));
         }

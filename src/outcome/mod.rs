@@ -24,4 +24,4 @@ pub use money::{Amounts, Net};
 pub use ranges::{Ranges, missing};
 pub use record::{Body, Closed, GivenUp, Position, Record, Refused, Silent};
 pub use signature::{Game, Signature};
-pub use time::{format_us, parse_us, rfc3339};
+pub use time::{format_us, parse_us, reads_back, rfc3339};

@@ -14,7 +14,18 @@ pub fn format_us(at_us: i64) -> String {
     }
 }
 
-/// Reads RFC 3339; finer digits than microseconds are cut off.
+/// The last microsecond of 9999.
+const YEAR_9999_END_US: i64 = 253_402_300_799_999_999;
+
+/// Whether the text of a time reads back as the same time: what is not so must not get into the
+/// log, since the log could not be read any more. RFC 3339 has years of four digits, and its
+/// offsets lead over both ends; before 1970 there is nothing that a sender could mean.
+pub fn reads_back(at_us: i64) -> bool {
+    (0..=YEAR_9999_END_US).contains(&at_us)
+}
+
+/// Reads RFC 3339; finer digits than microseconds are cut off. May not read back, see
+/// [`reads_back`].
 pub fn parse_us(text: &str) -> Option<i64> {
     DateTime::parse_from_rfc3339(text).ok().map(|time| time.timestamp_micros())
 }
@@ -32,5 +43,23 @@ pub mod rfc3339 {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         super::parse_us(&text).ok_or_else(|| D::Error::custom("not an RFC 3339 time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_time_that_reads_back_is_the_same_time() {
+        for at_us in [0, 1, 1_796_040_000_000_000, YEAR_9999_END_US] {
+            assert!(reads_back(at_us));
+            assert_eq!(parse_us(&format_us(at_us)), Some(at_us));
+        }
+        for text in ["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"] {
+            let at_us = parse_us(text).unwrap();
+            assert_eq!(parse_us(&format_us(at_us)), None, "the reason for it");
+            assert!(!reads_back(at_us), "{text}");
+        }
     }
 }

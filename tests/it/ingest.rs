@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TestApp, event, events};
+use crate::support::{TestApp, event, events, heartbeat};
 
 fn with(path: &str, value: Value) -> Value {
     let mut event = event(1);
@@ -39,6 +39,23 @@ async fn bad_fields_are_refused_by_name() {
         assert!(message.starts_with(path.split('.').next().unwrap()), "{message}");
     }
     assert_eq!(app.push(&with("window", json!({"len": 9, "cap": 4}))).await.status, 200);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_boot_at_the_edge_of_the_calendar_stops_nothing() {
+    let app = TestApp::start().await;
+    for boot in ["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"] {
+        let reply = app.push(&with("boot", json!(boot))).await;
+        assert_eq!((reply.status, &reply.json()["errors"][0]["code"]), (422, &json!("invalid")));
+        let mut beat = heartbeat(1);
+        beat["boot"] = json!(boot);
+        assert_eq!(app.heartbeat(&beat).await.status, 422);
+    }
+    assert_eq!(app.push(&with("boot", json!("9999-12-31T23:59:59Z"))).await.status, 200);
+    let app = app.restart().await;
+    assert_eq!(app.push(&with("boot", json!("9999-12-31T23:59:59Z"))).await.json()["repeated"], 1);
+    assert_eq!(app.get("/-/ready").await.status, 200);
     app.stop().await;
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::object::{Object, Text};
 use crate::limits;
-use crate::outcome::{Boot, Id, parse_us};
+use crate::outcome::{Boot, Id, parse_us, reads_back};
 
 /// Longest message: it goes to the sender up to 100 times an answer, and into the log.
 const MESSAGE_BYTES_MAX: usize = 300;
@@ -149,8 +149,8 @@ pub(super) fn seq(path: &str, raw: &RawValue) -> Result<u64, Problem> {
 /// A boot: a string, or an integer.
 pub(super) fn boot(path: &str, raw: &RawValue) -> Result<Boot, Problem> {
     let boot = if raw.get().starts_with('"') { text(path, raw)? } else { Cow::Borrowed(raw.get()) };
-    let remedy = "is neither an RFC 3339 time nor an integer from 0 to 2^63-1; send the start \
-                  time of the process or a counter that rises";
+    let remedy = "is neither an RFC 3339 time from 1970 to 9999 nor an integer from 0 to 2^63-1; \
+                  send the start time of the process or a counter that rises";
     Boot::parse(&boot).map_err(|_| Problem::invalid(path, raw, remedy))
 }
 
@@ -171,6 +171,10 @@ pub(super) fn moment(path: &str, raw: &RawValue, now_us: i64) -> Result<i64, Pro
     if at_us > now_us.saturating_add(limits::EVENT_AHEAD_US_MAX) {
         let remedy = "is over 10 minutes ahead; set the sender's clock right";
         return Err(Problem::at("in_future", path, remedy));
+    }
+    // The clock of the collector may itself be at an edge of the calendar.
+    if !reads_back(at_us) {
+        return Err(Problem::invalid(path, raw, "is not from 1970 to 9999; set the clocks right"));
     }
     Ok(at_us)
 }
