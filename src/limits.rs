@@ -8,6 +8,9 @@ pub const BODY_BYTES_MAX: usize = 10 << 20;
 pub const BODY_INFLATED_BYTES_MAX: usize = 64 << 20;
 /// One event (wire.md).
 pub const EVENT_BYTES_MAX: usize = 16 << 10;
+/// Signatures that one acceptance may name as pushed out: each costs the judge facts. A window
+/// gives up one at a time, or all of it when its capacity falls.
+pub const EVICTED_MAX: usize = 64;
 /// How long a body may take to arrive, in seconds (wire.md).
 pub const BODY_SECONDS_MAX: u64 = 30;
 /// How old an event may be (design.md, section 3).

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::field::{self, Problem, needed, optional};
 use super::object::Object;
 use super::{refusal, signature};
+use crate::limits;
 use crate::outcome::{
     Boot, Effect, Event, GuardMode, Id, Outcome, Reason, Signature, SourceName, Window, WindowScope,
 };
@@ -117,11 +118,19 @@ fn window(path: &str, raw: &RawValue) -> Result<Window, Problem> {
     })
 }
 
-/// As many as fit into an event.
 fn evicted(path: &str, raw: &RawValue) -> Result<Vec<Signature>, Problem> {
     let read =
         |(index, raw): (usize, &&RawValue)| signature::read(&format!("{path}[{index}]"), raw);
-    field::array(path, raw)?.iter().enumerate().map(read).collect()
+    let all = field::array(path, raw)?;
+    if all.len() > limits::EVICTED_MAX {
+        let message = format!(
+            "has {} signatures, {} at most; send those that fell out before as `evicted` events",
+            all.len(),
+            limits::EVICTED_MAX
+        );
+        return Err(Problem::at("too_many", path, &message));
+    }
+    all.iter().enumerate().map(read).collect()
 }
 
 /// What can't both be true. A window longer than its capacity can: it is taken and reported.

@@ -243,6 +243,25 @@ fn a_boot_is_a_time_or_a_number() {
 }
 
 #[test]
+fn a_time_that_does_not_read_back_is_refused() {
+    for boot in ["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"] {
+        let refused = one(&with("boot", json!(boot)).to_string()).unwrap_err();
+        assert!(refused.message.starts_with("boot: "), "{}", refused.message);
+        assert_eq!((refused.code.as_str(), refused.sequence), ("invalid", None));
+    }
+    for (clock, time) in [
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-00:01"),
+        ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00+00:01"),
+    ] {
+        let now_us = crate::outcome::parse_us(clock).unwrap();
+        let body = with("occurred_at", json!(time)).to_string();
+        let context = Context { now_us, ..context() };
+        let decoded = outcomes(body.as_bytes(), Format::Json, context).unwrap();
+        assert_eq!(decoded.items[0].as_ref().unwrap_err().refused.code, "invalid", "{time}");
+    }
+}
+
+#[test]
 fn events_are_from_the_last_14_days_up_to_10_minutes_ahead() {
     for (time, code) in [
         ("1600-01-01T00:00:00Z", "too_old"),
@@ -270,6 +289,13 @@ fn fields_that_contradict_each_other_are_refused() {
     let mut undone = with("ref", json!("b-1"));
     undone["reversal_of"] = json!("b-1");
     assert_eq!(refused(&undone, "reversal_of"), "contradiction");
+}
+
+#[test]
+fn an_acceptance_names_at_most_64_that_it_pushed_out() {
+    let keys = |n: usize| (0..n).map(|n| json!({"key": n.to_string()})).collect::<Value>();
+    assert_eq!(taken(&with("evicted", keys(64))).evicted.len(), 64);
+    assert_eq!(refused(&with("evicted", keys(65)), "evicted"), "too_many");
 }
 
 #[test]
