@@ -46,6 +46,9 @@ pub struct Judge {
     /// Gone after a step that failed: then all is read back first, since the commit of the step
     /// may have come through.
     known: Option<Known>,
+    /// Receipt of the oldest record that waits, as far as it is known; `None` after a step that
+    /// found all judged. What can't be read came no earlier than the step that first found that.
+    waits_since_us: Option<i64>,
 }
 
 /// What is known of the log up to a position.
@@ -61,7 +64,8 @@ impl Known {
         let audit = memory::restore(&parts.store, &parts.settings).await?;
         let n = parts.store.read_progress(collector).await?;
         let change = parts.store.read_part(part::CHANGE).await?.pop().unwrap_or(0);
-        parts.vitals.set_judged(n, 0);
+        // Reading back what is stored does not make the lag any smaller.
+        parts.vitals.set_judged(n, parts.vitals.audit_lag_us());
         parts.vitals.set_findings(change);
         parts.vitals.set_tick_due(audit.tick_due_us());
         Ok(Self { audit, at: Position { collector, n }, change })
@@ -87,17 +91,33 @@ impl Judge {
     /// Goes on where the stored progress ends.
     pub async fn open(parts: Parts) -> Result<Self, StoreError> {
         let known = Known::read(&parts).await?;
-        Ok(Self { parts, known: Some(known) })
+        Ok(Self { parts, known: Some(known), waits_since_us: None })
     }
 
     /// Judges the next records. Returns how many; 0 if all are judged. A step that fails changes
-    /// nothing.
+    /// nothing but the lag: that grows as long as steps fail.
     pub async fn step(&mut self) -> Result<usize, StoreError> {
-        let Parts { store, vitals, clock, .. } = &self.parts;
+        let now_us = self.parts.clock.now_us();
+        self.waits_since_us.get_or_insert(now_us);
+        let judged = self.advance().await;
+        let Parts { vitals, clock, .. } = &self.parts;
+        let n = self.known.as_ref().map_or_else(|| vitals.judged_n(), |known| known.at.n);
+        let lag_us =
+            self.waits_since_us.map_or(0, |since_us| clock.now_us().saturating_sub(since_us));
+        vitals.set_judged(n, lag_us);
+        if let Ok((_, next_us)) = judged {
+            self.waits_since_us = next_us;
+        }
+        judged.map(|(records, _)| records)
+    }
+
+    /// Says how many records were judged, and before when no record came that waits.
+    async fn advance(&mut self) -> Result<(usize, Option<i64>), StoreError> {
         let mut known = match self.known.take() {
             Some(known) => known,
             None => Known::read(&self.parts).await?,
         };
+        let Parts { store, vitals, .. } = &self.parts;
         let waiting = vitals.appended_n().saturating_sub(known.at.n);
         let is_behind = waiting > i64::from(STEP_RECORDS);
         let limit = if is_behind { STEP_RECORDS_BEHIND } else { STEP_RECORDS };
@@ -108,17 +128,10 @@ impl Judge {
                 return Err(error);
             }
         };
-        let Some(oldest_us) = records.first().map(|record| record.received_us) else {
-            vitals.set_judged(known.at.n, 0);
-            self.known = Some(known);
-            return Ok(0);
-        };
-        let judged = known.judge(&self.parts, &records).await;
-        vitals.set_judged(known.at.n, clock.now_us().saturating_sub(oldest_us));
-        if judged.is_ok() {
-            self.known = Some(known);
-        }
-        judged.map(|()| records.len())
+        self.waits_since_us = records.first().map(|record| record.received_us);
+        known.judge(&self.parts, &records).await?;
+        self.known = Some(known);
+        Ok((records.len(), records.last().map(|record| record.received_us)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::limits;
 use crate::outcome::Body;
 use crate::store::log::{self, Row};
 use crate::store::{FindingFilter, fixtures};
@@ -63,6 +64,58 @@ async fn a_step_that_fails_is_repeated_and_counts_once() {
     assert_eq!(judge.step().await.unwrap(), 1);
     assert_eq!(judge.step().await.unwrap(), 0);
     assert_eq!(counts(&store).await, [2]);
+}
+
+#[tokio::test]
+async fn a_judge_that_is_stuck_falls_behind() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    append(&store, &[body(1, "processed")]).await;
+    assert_eq!(judge.step().await.unwrap(), 1);
+    assert_eq!(judge.step().await.unwrap(), 0);
+    let (vitals, clock) = (Arc::clone(&judge.parts.vitals), judge.parts.clock.clone());
+    // A long quiet time is no lag.
+    clock.advance(3_600 * limits::SECOND_US);
+    let away_and_back = [
+        ("ALTER TABLE records RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO records"),
+        ("ALTER TABLE progress RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO progress"),
+    ];
+    for (away, back) in away_and_back {
+        store.execute(away).await;
+        for seconds in 0..9 {
+            // The second time all has to be read back first.
+            if away.contains("progress") {
+                judge.known = None;
+            }
+            judge.step().await.unwrap_err();
+            assert_eq!(vitals.audit_lag_us(), seconds * limits::SECOND_US, "{away}");
+            clock.advance(limits::SECOND_US);
+        }
+        store.execute(back).await;
+        assert_eq!(judge.step().await.unwrap(), 0);
+        assert_eq!(vitals.audit_lag_us(), 0);
+    }
+    assert_eq!(vitals.judged_n(), 1);
+}
+
+#[tokio::test]
+async fn the_lag_counts_from_the_oldest_record_that_waits() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    let vitals = Arc::clone(&judge.parts.vitals);
+    append(&store, &[body(1, "processed")]).await;
+    judge.parts.clock.advance(10 * limits::SECOND_US);
+    store.execute("ALTER TABLE progress RENAME TO elsewhere").await;
+    for _ in 0..2 {
+        judge.step().await.unwrap_err();
+        assert_eq!(vitals.audit_lag_us(), 10 * limits::SECOND_US - 1);
+    }
+    store.execute("ALTER TABLE elsewhere RENAME TO progress").await;
+    assert_eq!(judge.step().await.unwrap(), 1);
+    assert_eq!(judge.step().await.unwrap(), 0);
+    assert_eq!(vitals.audit_lag_us(), 0);
 }
 
 #[tokio::test]
