@@ -12,6 +12,8 @@ use crate::outcome::{
 
 /// Acceptances of one key kept singly; more are counted.
 pub(super) const ACCEPTANCES_MAX: usize = 64;
+/// Blocks of one key kept beside the first: the newest, whose windows may be replayed.
+const BLOCKS_MAX: usize = 4;
 /// Evictions of one key kept singly: the newest.
 const EVICTED_MAX: usize = 8;
 /// Reversals of one ref kept.
@@ -66,7 +68,7 @@ pub(super) struct Blocks {
     /// The first whose window was shown not to hold the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proven: Option<Block>,
-    /// The newest few, whose windows may still be replayed when a hole fills.
+    /// The newest of the others, whose windows may still be replayed when a hole fills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) newest: Vec<Block>,
 }
@@ -164,6 +166,9 @@ impl SignatureFacts {
                 None => {}
             }
         }
+        if let Some(blocks) = &mut self.blocks {
+            blocks.newest.clear();
+        }
         if let Signature::Opaque { .. } = event.signature {
             // An eviction or a block may not have told the amount.
             self.signature = event.signature.clone();
@@ -197,18 +202,21 @@ impl SignatureFacts {
                 self.blocks = Some(Blocks {
                     count: 1,
                     last_us: block.at.at_us,
-                    first: block.clone(),
+                    first: block,
                     proven: None,
-                    newest: vec![block],
+                    newest: Vec::new(),
                 });
             }
             Some(blocks) => {
                 blocks.count = blocks.count.saturating_add(1);
                 blocks.last_us = blocks.last_us.max(block.at.at_us);
-                if block.at.list_order(&blocks.first.at).is_lt() {
-                    blocks.first = block.clone();
+                let is_first = block.at.list_order(&blocks.first.at).is_lt();
+                let other =
+                    if is_first { std::mem::replace(&mut blocks.first, block) } else { block };
+                // Of what was booked, no window is ever replayed.
+                if self.accepted.is_empty() {
+                    let _ = push_newest(&mut blocks.newest, other, BLOCKS_MAX, |other| &other.at);
                 }
-                let _ = push_newest(&mut blocks.newest, block, 4, |block| &block.at);
             }
         }
     }
