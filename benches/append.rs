@@ -129,7 +129,7 @@ async fn push_all(ingest: &Ingest, batches: Vec<Decoded<Event>>) {
         .into_iter()
         .map(|batch| {
             let ingest = ingest.clone();
-            tokio::spawn(async move { ingest.push(batch).await.unwrap() })
+            tokio::spawn(async move { ingest.push(batch, ingest.admit(1).unwrap()).await.unwrap() })
         })
         .collect();
     for task in tasks {

@@ -43,8 +43,17 @@ pub const SILENCE_US: i64 = 60 * SECOND_US;
 /// Text kept of a refused event (design.md).
 pub const REFUSED_TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// Events waiting for the writer: about 60 MB, two seconds of work at 50,000/s.
+/// Events waiting for the writer: two seconds of work at 50,000/s. A usual event takes 1.2 KB,
+/// as a value and as its text in the log: 120 MB. Large ones are bounded by their bytes.
 pub const QUEUE_EVENTS_MAX: usize = 100_000;
+/// Bytes of bodies under way, as sent or inflated, from before a body is read until its events are
+/// written: two of the largest inflated, or 300 pushes of 1,000 usual events of 400 bytes. A body
+/// whose length is not told counts as one of [`BODY_BYTES_MAX`] until it is there, a small one as
+/// [`EVENT_BYTES_MAX`].
+pub const BYTES_UNDER_WAY_MAX: usize = 2 * BODY_INFLATED_BYTES_MAX;
+/// Bodies inflated and decoded at a time: one for each core of a usual machine. Each may hold
+/// [`BODY_INFLATED_BYTES_MAX`] beyond the room that it had taken.
+pub const DECODED_AT_A_TIME: usize = 4;
 /// Events of one commit (design.md).
 pub const GROUP_EVENTS_MAX: usize = 20_000;
 /// Tries of one group before it is split (design.md).
@@ -102,5 +111,6 @@ pub const MINUTE_US: i64 = 60 * SECOND_US;
 /// A day in microseconds.
 pub const DAY_US: i64 = 24 * 60 * MINUTE_US;
 
+const _: () = assert!(BODY_INFLATED_BYTES_MAX <= BYTES_UNDER_WAY_MAX, "a body can be taken");
 const _: () = assert!(BATCH_EVENTS_MAX <= GROUP_EVENTS_MAX, "a request fits into one commit");
 const _: () = assert!(GROUP_EVENTS_MAX <= QUEUE_EVENTS_MAX, "a group can be full");

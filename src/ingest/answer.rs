@@ -41,8 +41,8 @@ impl Answer {
 /// Why a request can't be taken now. Nothing of it was kept; the same request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// Too many events wait for the writer.
-    #[error("too many events wait to be written")]
+    /// Too many events or bytes wait for the writer, or to be read and decoded.
+    #[error("too many events or bytes wait to be written")]
     QueueFull,
     /// The judge is too far behind.
     #[error("the audit is too far behind")]

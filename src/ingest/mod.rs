@@ -13,6 +13,7 @@ mod item;
 mod keeper;
 mod plan;
 mod queue;
+mod room;
 mod sets;
 mod sources;
 mod tally;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 pub use self::answer::{Answer, Busy, EventError};
 pub use self::queue::Ingest;
+pub use self::room::Admission;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::outcome::Refused;

@@ -1,13 +1,14 @@
-//! The queue before the writer, bounded by events and not by requests: 64 requests may be 64
-//! events or 640,000. Nobody waits for room in it: a full queue is told at once (429), so that
-//! the sender, who knows more, decides what to do.
+//! The queue before the writer, bounded by events and bytes and not by requests: 64 requests may
+//! be 64 events or 640,000. Nobody waits for room in it: a full queue is told at once (429), so
+//! that the sender, who knows more, decides what to do.
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::decode::Decoded;
 use super::item::Item;
+use super::room::{Admission, Place, Room};
 use super::writer::Writer;
 use super::{Answer, Busy, Parts};
 use crate::clock::Clock;
@@ -27,7 +28,7 @@ pub(super) struct Push {
     /// Who waits.
     pub(super) answer: oneshot::Sender<Result<Answer, Busy>>,
     /// Its room in the queue, given back when it is answered.
-    pub(super) _room: OwnedSemaphorePermit,
+    pub(super) _place: Place,
 }
 
 impl Push {
@@ -51,7 +52,7 @@ pub(super) enum Job {
 #[derive(Clone)]
 pub struct Ingest {
     jobs: mpsc::Sender<Job>,
-    room: Arc<Semaphore>,
+    room: Room,
     vitals: Arc<Vitals>,
     clock: Clock,
     hash: KeyedHash,
@@ -61,16 +62,21 @@ impl Ingest {
     /// Reads what is known of the sources and starts the writer.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::channel(limits::QUEUE_EVENTS_MAX);
-        let room = Arc::new(Semaphore::new(limits::QUEUE_EVENTS_MAX));
+        let room = Room::new();
         let (vitals, clock) = (Arc::clone(&parts.vitals), parts.clock.clone());
         let hash = parts.store.hash();
-        let writer = Writer::open(parts, Arc::clone(&room)).await?;
+        let writer = Writer::open(parts, room.clone()).await?;
         tokio::spawn(writer.run(queue));
         Ok(Self { jobs, room, vitals, clock, hash })
     }
 
-    /// Whether a request can be taken now; to be asked before its body is read.
-    pub fn admit(&self) -> Result<(), Busy> {
+    /// Room for a request whose body has so many bytes at most; to be taken before it is read.
+    pub fn admit(&self, bytes: usize) -> Result<Admission, Busy> {
+        self.check()?;
+        self.room.admit(bytes)
+    }
+
+    fn check(&self) -> Result<(), Busy> {
         if self.vitals.closing() {
             return Err(Busy::Closing);
         }
@@ -84,22 +90,27 @@ impl Ingest {
     }
 
     /// Writes the outcomes of one request; answers after the commit is on disk.
-    pub async fn push(&self, events: Decoded<Event>) -> Result<Answer, Busy> {
+    pub async fn push(&self, events: Decoded<Event>, admission: Admission) -> Result<Answer, Busy> {
         // Before the work of making them ready, so that overload does not add to itself.
-        self.admit()?;
+        self.check()?;
         let ready = |event| Item::of_event(event, self.hash);
-        self.write(events.items.into_iter().map(ready).collect(), events.unknown_fields).await
+        let items = events.items.into_iter().map(ready).collect();
+        self.write(items, events.unknown_fields, Some(admission)).await
     }
 
     /// Writes the heartbeats of one request.
-    pub async fn heartbeats(&self, heartbeats: Decoded<Heartbeat>) -> Result<Answer, Busy> {
+    pub async fn heartbeats(
+        &self,
+        heartbeats: Decoded<Heartbeat>,
+        admission: Admission,
+    ) -> Result<Answer, Busy> {
         let items = heartbeats.items.into_iter().map(Item::of_heartbeat).collect();
-        self.write(items, heartbeats.unknown_fields).await
+        self.write(items, heartbeats.unknown_fields, Some(admission)).await
     }
 
     /// Writes a person's decision about a finding into the log; the judge follows it.
     pub async fn close_finding(&self, closed: Closed) -> Result<(), Busy> {
-        self.write(vec![Item::Closed(Box::new(closed))], 0).await.map(|_| ())
+        self.write(vec![Item::Closed(Box::new(closed))], 0, None).await.map(|_| ())
     }
 
     /// Looks at the clock once: silences, holes given up, ticks. The writer does it every second
@@ -123,18 +134,21 @@ impl Ingest {
         self.jobs.closed().await;
     }
 
-    async fn write(&self, items: Vec<Item>, unknown_fields: u64) -> Result<Answer, Busy> {
-        self.admit()?;
+    async fn write(
+        &self,
+        items: Vec<Item>,
+        unknown_fields: u64,
+        admission: Option<Admission>,
+    ) -> Result<Answer, Busy> {
+        self.check()?;
         if items.is_empty() {
             return Ok(Answer::default());
         }
-        let events = u32::try_from(items.len()).map_err(|_| Busy::QueueFull)?;
-        let room = Arc::clone(&self.room).try_acquire_many_owned(events);
-        let room = room.map_err(|_| Busy::QueueFull)?;
-        self.note_queue();
+        let place = self.room.place(items.len(), admission)?;
+        self.vitals.set_queue_events(self.room.queued());
         let (answer, answered) = oneshot::channel();
         let push =
-            Push { received_us: self.clock.now_us(), items, unknown_fields, answer, _room: room };
+            Push { received_us: self.clock.now_us(), items, unknown_fields, answer, _place: place };
         self.jobs.try_send(Job::Push(push)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Busy::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Busy::Closing,
@@ -142,13 +156,4 @@ impl Ingest {
         // A writer that dropped the question did not commit it.
         answered.await.unwrap_or(Err(Busy::DatabaseAway))
     }
-
-    fn note_queue(&self) {
-        self.vitals.set_queue_events(queued(&self.room));
-    }
-}
-
-/// Events that wait, by the room that is left.
-pub(super) fn queued(room: &Semaphore) -> u64 {
-    limits::QUEUE_EVENTS_MAX.saturating_sub(room.available_permits()) as u64
 }

@@ -59,7 +59,7 @@ impl World {
     async fn try_push(&self, events: &Value) -> Result<Answer, Busy> {
         let body = events.to_string();
         let decoded = decode::outcomes(body.as_bytes(), Format::Json, self.context()).unwrap();
-        self.ingest.push(decoded).await
+        self.ingest.push(decoded, self.ingest.admit(body.len())?).await
     }
 
     async fn push(&self, events: &Value) -> Answer {
@@ -75,7 +75,8 @@ impl World {
     async fn beat(&self, heartbeats: &Value) -> Answer {
         let body = heartbeats.to_string();
         let decoded = decode::heartbeats(body.as_bytes(), Format::Json, self.context()).unwrap();
-        self.ingest.heartbeats(decoded).await.unwrap()
+        let admission = self.ingest.admit(body.len()).unwrap();
+        self.ingest.heartbeats(decoded, admission).await.unwrap()
     }
 
     /// Time goes by, and the writer looks at the clock.

@@ -6,15 +6,15 @@
 //! database takes others holds a request that it does not take: the group is split and that
 //! request refused, so that it does not stop everybody else for good.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::item::{Item, Rejection};
 use super::plan::{End, Plan, Planner};
-use super::queue::{Job, Push, queued};
+use super::queue::{Job, Push};
+use super::room::Room;
 use super::sources::Sources;
 use super::{Answer, Busy, Parts};
 use crate::limits;
@@ -31,7 +31,7 @@ pub(super) struct Writer {
     pub(super) end: End,
     /// What is held in memory may be ahead of the disk: to be read again before it is used.
     stale: bool,
-    room: Arc<Semaphore>,
+    room: Room,
 }
 
 /// Why a group is not on disk.
@@ -45,7 +45,7 @@ pub(super) enum Failure {
 
 impl Writer {
     /// Reads all that the writer holds.
-    pub(super) async fn open(parts: Parts, room: Arc<Semaphore>) -> Result<Self, StoreError> {
+    pub(super) async fn open(parts: Parts, room: Room) -> Result<Self, StoreError> {
         let (sources, end) = read(&parts).await?;
         parts.vitals.set_appended(end.n);
         Ok(Self { parts, sources, end, stale: false, room })
@@ -99,7 +99,7 @@ impl Writer {
                 }
             }
         }
-        self.parts.vitals.set_queue_events(queued(&self.room));
+        self.parts.vitals.set_queue_events(self.room.queued());
     }
 
     /// One request of a group that could not be written.

@@ -88,10 +88,12 @@ impl Collector {
             };
             if is_heartbeat(&run[0]) {
                 let decoded = decode::heartbeats(&body, Format::Json, context).unwrap();
-                collector.ingest.heartbeats(decoded).await.unwrap();
+                let admission = collector.ingest.admit(body.len()).unwrap();
+                collector.ingest.heartbeats(decoded, admission).await.unwrap();
             } else {
                 let decoded = decode::outcomes(&body, Format::Json, context).unwrap();
-                collector.ingest.push(decoded).await.unwrap();
+                let admission = collector.ingest.admit(body.len()).unwrap();
+                collector.ingest.push(decoded, admission).await.unwrap();
             }
             collector = collector.pause().await;
         }

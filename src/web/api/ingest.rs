@@ -12,7 +12,7 @@ use actix_web::rt::time::timeout;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use crate::ingest::decode::{self, BodyError, Context, Decoded, Format};
-use crate::ingest::{Answer, Busy};
+use crate::ingest::{Admission, Answer, Busy};
 use crate::limits;
 use crate::outcome::{Event, Heartbeat};
 use crate::web::AppState;
@@ -50,8 +50,9 @@ pub(in crate::web) async fn outcomes(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
-    let events: Decoded<Event> = receive(&request, payload, &state, decode::outcomes).await?;
-    Ok(told(&state.ingest.push(events).await?))
+    let (events, admission): (Decoded<Event>, _) =
+        receive(&request, payload, &state, decode::outcomes).await?;
+    Ok(told(&state.ingest.push(events, admission).await?))
 }
 
 /// Takes heartbeats of sources: one object, an array, or one object a line.
@@ -73,44 +74,53 @@ pub(in crate::web) async fn heartbeats(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
-    let beats: Decoded<Heartbeat> = receive(&request, payload, &state, decode::heartbeats).await?;
-    Ok(told(&state.ingest.heartbeats(beats).await?))
+    let (beats, admission): (Decoded<Heartbeat>, _) =
+        receive(&request, payload, &state, decode::heartbeats).await?;
+    Ok(told(&state.ingest.heartbeats(beats, admission).await?))
 }
 
 type Decode<T> = fn(&[u8], Format, Context) -> Result<Decoded<T>, BodyError>;
 
-/// The decoded body. Inflating and decoding take up to half a second, so they are done beside the
-/// threads that serve.
+/// The decoded body, and the room that it takes. Inflating and decoding take up to half a second,
+/// so they are done beside the threads that serve.
 async fn receive<T: Send + 'static>(
     request: &HttpRequest,
     payload: web::Payload,
     state: &AppState,
     decode: Decode<T>,
-) -> Result<Decoded<T>, ApiError> {
+) -> Result<(Decoded<T>, Admission), ApiError> {
     let format = format_of(request)?;
     let gzip = is_gzip(request)?;
-    state.ingest.admit()?;
+    let mut admission = state.ingest.admit(length_of(request)?)?;
     let body = read(request, payload).await?;
+    admission.fit(body.len())?;
+    admission.turn().await;
     let context = Context { now_us: state.clock.now_us(), hash: state.store.hash() };
     let decoded = web::block(move || {
-        if gzip {
-            return decode(&decode::inflate(&body)?, format, context);
-        }
-        decode(&body, format, context)
+        let body = if gzip { decode::inflate(&body)?.into() } else { body };
+        admission.fit(body.len())?;
+        Ok::<_, Problem>((decode(&body, format, context)?, admission))
     });
     Ok(decoded.await??)
 }
 
-async fn read(request: &HttpRequest, payload: web::Payload) -> Result<web::Bytes, Problem> {
+fn too_large() -> Problem {
+    BodyError::TooLarge(limits::BODY_BYTES_MAX, "as sent").into()
+}
+
+/// How long the body is at most.
+fn length_of(request: &HttpRequest) -> Result<usize, Problem> {
     let most = limits::BODY_BYTES_MAX;
-    let too_large = || Problem::from(BodyError::TooLarge(most, "as sent"));
     let named = request.headers().get(header::CONTENT_LENGTH);
-    let named = named.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if named.is_some_and(|length| length > most) {
-        return Err(too_large());
+    match named.and_then(|value| value.to_str().ok()?.parse::<usize>().ok()) {
+        Some(length) if length > most => Err(too_large()),
+        named => Ok(named.unwrap_or(most)),
     }
+}
+
+async fn read(request: &HttpRequest, payload: web::Payload) -> Result<web::Bytes, Problem> {
     let patience = request.app_data::<BodyPatience>().copied().unwrap_or_default();
-    match timeout(patience.0, payload.to_bytes_limited(most)).await {
+    match timeout(patience.0, payload.to_bytes_limited(limits::BODY_BYTES_MAX)).await {
         Ok(Ok(Ok(body))) => Ok(body),
         Ok(Ok(Err(error))) => Err(Problem::bad_request(
             "truncated",
@@ -220,6 +230,7 @@ mod tests {
     struct World {
         address: SocketAddr,
         vitals: Arc<Vitals>,
+        ingest: Ingest,
         _folder: tempfile::TempDir,
     }
 
@@ -238,7 +249,7 @@ mod tests {
         };
         let ingest = Ingest::start(parts).await.unwrap();
         let config = Arc::new(Config::default());
-        let vitals_there = Arc::clone(&vitals);
+        let (vitals_there, ingest_there) = (Arc::clone(&vitals), ingest.clone());
         let state = web::Data::new(AppState { store, ingest, metrics, vitals, clock, config });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -250,7 +261,7 @@ mod tests {
         });
         let server = server.workers(1).disable_signals().listen(listener).unwrap();
         actix_web::rt::spawn(server.run());
-        World { address, vitals: vitals_there, _folder }
+        World { address, vitals: vitals_there, ingest: ingest_there, _folder }
     }
 
     /// Sends these bytes and reads the head of the answer.
@@ -291,6 +302,23 @@ mod tests {
             assert!(behind.starts_with("http/1.1 429 "), "{behind}");
             assert!(behind.contains("\r\nretry-after: 2\r\n"), "{behind}");
             assert!(behind.contains("audit_behind"), "{behind}");
+        });
+    }
+
+    #[test]
+    fn a_429_comes_before_the_body_where_there_is_no_room_for_it() {
+        System::new().block_on(async {
+            let world = serve().await;
+            let mut others = Vec::new();
+            while let Ok(other) = world.ingest.admit(limits::BODY_BYTES_MAX) {
+                others.push(other);
+            }
+            let full = answer(&world, limits::BODY_BYTES_MAX, "").await;
+            assert!(full.starts_with("http/1.1 429 "), "{full}");
+            assert!(full.contains("\r\nretry-after: 1\r\n") && full.contains("queue_full"));
+            drop(others.pop());
+            let next = answer(&world, 2, "[]").await;
+            assert!(next.starts_with("http/1.1 200 "), "{next}");
         });
     }
 
