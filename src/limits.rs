@@ -31,6 +31,11 @@ pub const BOOTS_MAX: usize = 100_000;
 /// Of these, refused events make so many at most: a broken sender that invents boots leaves the
 /// other half to those that send what is right.
 pub const BOOTS_REFUSED_MAX: usize = BOOTS_MAX / 2;
+/// Ledgers known, for good: the judge holds each with its sources, about 1 KB. One for each
+/// service, env and currency of a very large house is a few hundred.
+pub const LEDGERS_MAX: usize = 10_000;
+/// Of these, refused events make so many at most, as with boots.
+pub const LEDGERS_REFUSED_MAX: usize = LEDGERS_MAX / 2;
 /// Heartbeats of a boot by which a repeat is seen: the newest three minutes.
 pub const HEARTBEATS_KNOWN_MAX: usize = 36;
 /// Rows of old identities that one step forgets: about 20 ms.

@@ -56,6 +56,11 @@ CREATE TABLE boots (
     UNIQUE (source_id, boot)
 );
 
+-- The ledgers that records name.
+CREATE TABLE ledgers (
+    name TEXT NOT NULL PRIMARY KEY
+) WITHOUT ROWID;
+
 -- 8 bytes an event, by which a repeat with other content is seen: a row for each run of
 -- numbers that one group wrote.
 CREATE TABLE hashes (

@@ -39,6 +39,8 @@ pub(super) enum Rejection {
     BootSort,
     /// Too many sources or boots.
     TooMany,
+    /// Too many ledgers.
+    TooManyLedgers,
     /// The database takes everything but this.
     NotWritable,
 }
@@ -50,6 +52,7 @@ impl Rejection {
             Self::GivenUp => "given_up",
             Self::BootSort => "boot_sort",
             Self::TooMany => "too_many_boots",
+            Self::TooManyLedgers => "too_many_ledgers",
             Self::NotWritable => "not_writable",
         }
     }
@@ -67,6 +70,10 @@ impl Rejection {
             Self::TooMany => {
                 "boot: more sources or boots are known than the collector holds; give a process \
                  one source name that it keeps"
+            }
+            Self::TooManyLedgers => {
+                "ledger: more ledgers are known than the collector holds; name a ledger after a \
+                 book, not after what is booked in it"
             }
             Self::NotWritable => {
                 "the database does not take this request, while it takes others; see the \

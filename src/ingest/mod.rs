@@ -11,6 +11,7 @@ mod contents;
 pub mod decode;
 mod item;
 mod keeper;
+mod ledgers;
 mod plan;
 mod queue;
 mod room;

@@ -5,20 +5,22 @@
 //! then can't be written, the writer reads all it holds from disk again, so memory and disk never
 //! tell two stories.
 
+mod refuse;
+
 use std::collections::HashMap;
 
+use self::refuse::rejection_of;
 use super::contents::Contents;
 use super::item::{
     Item, Ready, Rejection, conflict_key, event_key, heartbeat_content, refusal_key,
-    reject_heartbeat,
 };
 use super::queue::Push;
 use super::sets::Known;
-use super::sources::{BootRefused, Sources};
+use super::sources::Sources;
 use super::tally::Tally;
-use super::{Answer, Parts, Refusal};
+use super::{Answer, Parts};
 use crate::metrics::Counted;
-use crate::outcome::{Body, Boot, GivenUp, Heartbeat, SourceName};
+use crate::outcome::{Body, Boot, Heartbeat, Id};
 use crate::store::StoreError;
 use crate::store::group::Group;
 use crate::store::identity::Key;
@@ -136,6 +138,7 @@ impl<'a> Planner<'a> {
             records: self.rows,
             sources,
             boots,
+            ledgers: self.sources.ledgers.take_new(),
             hashes: self.contents.into_runs(),
             event_ids: self.new_event_ids,
             notes: self.new_notes,
@@ -210,6 +213,7 @@ impl<'a> Planner<'a> {
 
     fn judge(&mut self, ready: &Ready, boot: Boot, seq: u64) -> Verdict {
         let received_us = self.end.received_us;
+        let has_ledger = self.sources.ledgers.have_room([ready.event.ledger().as_str()]);
         let source = match self.sources.hear_boot(&ready.event.from, boot, seq, received_us) {
             Ok(source) => source,
             Err(refused) => return Verdict::Rejected(rejection_of(refused)),
@@ -219,6 +223,7 @@ impl<'a> Planner<'a> {
         };
         let boot_id = run.id;
         let verdict = match run.sets.known(seq) {
+            Known::New if !has_ledger => Verdict::Rejected(Rejection::TooManyLedgers),
             Known::New => {
                 let age_us = received_us.saturating_sub(ready.event.occurred_us);
                 let grace_us = self.parts.gap_grace_us;
@@ -247,6 +252,9 @@ impl<'a> Planner<'a> {
         };
         match self.event_ids.get(&key).copied().flatten() {
             Some(first) => self.repeat(ready, Some(first), answer).await,
+            None if !self.sources.ledgers.have_room([ready.event.ledger().as_str()]) => {
+                self.reject(index, ready, Rejection::TooManyLedgers, answer).await
+            }
             None => {
                 self.event_ids.insert(key, Some(ready.content));
                 self.new_event_ids.push((key, ready.content));
@@ -259,6 +267,7 @@ impl<'a> Planner<'a> {
     fn write(&mut self, ready: &Ready, answer: &mut Answer) {
         answer.written += 1;
         self.tally.write(&ready.event);
+        self.sources.ledgers.add(&ready.event.ledger());
         self.append(log::EVENT, ready.body.clone());
     }
 
@@ -287,112 +296,36 @@ impl<'a> Planner<'a> {
     ) -> Result<(), StoreError> {
         let (from, boot, received_us) = (&heartbeat.from, heartbeat.boot, self.end.received_us);
         let next_seq = heartbeat.last_seq.saturating_add(1);
-        let hash = self.parts.store.hash();
-        let refused = match self.sources.hear_boot(from, boot, next_seq, received_us) {
-            Ok(source) => {
-                let content = heartbeat_content(heartbeat, hash);
-                let run = source.boots.get_mut(&boot);
-                let is_new = run.is_some_and(|run| run.beat(heartbeat, content, received_us));
-                source.watch(received_us);
-                source.settle();
-                if !is_new {
-                    answer.repeated += 1;
-                    return Ok(());
-                }
-                answer.written += 1;
-                self.tally.hear(from);
-                return self.record(&Body::Heartbeat(heartbeat.clone()));
+        if !self.sources.ledgers.have_room(heartbeat.ledgers.iter().map(Id::as_str)) {
+            return self
+                .reject_heartbeat(index, heartbeat, Rejection::TooManyLedgers, answer)
+                .await;
+        }
+        let source = match self.sources.hear_boot(from, boot, next_seq, received_us) {
+            Ok(source) => source,
+            Err(refused) => {
+                let rejection = rejection_of(refused);
+                return self.reject_heartbeat(index, heartbeat, rejection, answer).await;
             }
-            Err(refused) => refused,
         };
-        let refusal = reject_heartbeat(heartbeat, rejection_of(refused), hash);
-        self.refuse(index, &refusal, answer).await
-    }
-
-    async fn reject(
-        &mut self,
-        index: usize,
-        ready: &Ready,
-        rejection: Rejection,
-        answer: &mut Answer,
-    ) -> Result<(), StoreError> {
-        let refusal = ready.rejected(rejection, self.parts.store.hash());
-        self.refuse(index, &refusal, answer).await
-    }
-
-    /// Something that is not taken: a place where the audit is blind, and a record, once.
-    async fn refuse(
-        &mut self,
-        index: usize,
-        refusal: &Refusal,
-        answer: &mut Answer,
-    ) -> Result<(), StoreError> {
-        let refused = &refusal.refused;
-        answer.reject(index, &refused.code, &refused.message);
-        self.tally.reject(&refused.code, refused.from.as_ref());
-        let abandoned = self.note_refused(refusal);
-        if self.note(refusal_key(refusal, self.parts.store.hash())).await? {
-            self.record(&Body::Refused(Box::new(refused.clone())))?;
-        }
-        match (&refused.from, refused.sequence) {
-            (Some(from), Some((boot, _))) => self.abandon(from, boot, &abandoned),
-            _ => Ok(()),
-        }
-    }
-
-    fn note_refused(&mut self, refusal: &Refusal) -> Vec<(u64, u64)> {
-        let Some(from) = &refusal.refused.from else { return Vec::new() };
-        let received_us = self.end.received_us;
-        // Whatever a broken sender names, it takes no room from those that send what is right.
-        let Some(source) = self.sources.hear_known(from, received_us) else { return Vec::new() };
-        source.settle();
-        let Some((boot, seq)) = refusal.refused.sequence else { return Vec::new() };
-        let Ok(source) = self.sources.hear_refused(from, boot, seq, received_us) else {
-            return Vec::new();
-        };
+        let content = heartbeat_content(heartbeat, self.parts.store.hash());
         let run = source.boots.get_mut(&boot);
-        let abandoned = run.map(|run| run.refuse(seq, received_us)).unwrap_or_default();
+        let is_new = run.is_some_and(|run| run.beat(heartbeat, content, received_us));
+        source.watch(received_us);
         source.settle();
-        abandoned
-    }
-
-    /// Holes that are lost are not waited for any more.
-    fn abandon(
-        &mut self,
-        from: &SourceName,
-        boot: Boot,
-        holes: &[(u64, u64)],
-    ) -> Result<(), StoreError> {
-        for &(first_seq, last_seq) in holes {
-            let given_up = GivenUp { from: from.clone(), boot, first_seq, last_seq };
-            self.record(&Body::GivenUp(given_up))?;
+        if !is_new {
+            answer.repeated += 1;
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Whether this is to become a record: the first time it is.
-    async fn note(&mut self, key: Key) -> Result<bool, StoreError> {
-        let noted = match self.notes.get(&key) {
-            Some(noted) => *noted,
-            None => !self.parts.store.known_notes(&[key]).await?.is_empty(),
-        };
-        self.notes.insert(key, true);
-        if !noted {
-            self.new_notes.push(key);
-        }
-        Ok(!noted)
+        answer.written += 1;
+        self.tally.hear(from);
+        heartbeat.ledgers.iter().for_each(|ledger| self.sources.ledgers.add(ledger.as_str()));
+        self.record(&Body::Heartbeat(heartbeat.clone()))
     }
 
     fn append(&mut self, kind: i64, body: String) {
         self.end.n += 1;
         let row = Row { n: self.end.n, kind, received_us: self.end.received_us, body };
         self.rows.push(row);
-    }
-}
-
-fn rejection_of(refused: BootRefused) -> Rejection {
-    match refused {
-        BootRefused::OtherSort => Rejection::BootSort,
-        BootRefused::TooMany => Rejection::TooMany,
     }
 }

@@ -1,8 +1,10 @@
-//! Who has ever spoken: all sources with all their boots, as the writer holds them.
+//! Who has spoken, and about what: all sources with all their boots, and the ledgers that they
+//! named, as the writer holds them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::boot::Run;
+use super::ledgers::Ledgers;
 use crate::limits;
 use crate::outcome::{Boot, SourceName};
 use crate::store::identity::{StoredBoot, StoredSource};
@@ -62,6 +64,8 @@ pub(super) enum BootRefused {
 /// All sources.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
+    /// What they write to.
+    pub(super) ledgers: Ledgers,
     by_name: HashMap<SourceName, Source>,
     changed: HashSet<SourceName>,
     last_source_id: i64,
@@ -72,7 +76,7 @@ pub(super) struct Sources {
 impl Sources {
     /// Reads all that is stored; `now_us` is when all waiting begins anew.
     pub(super) async fn load(store: &Store, now_us: i64) -> Result<Self, StoreError> {
-        let mut sources = Self::default();
+        let mut sources = Self { ledgers: Ledgers::load(store).await?, ..Self::default() };
         let mut by_id = HashMap::new();
         for stored in store.load_sources().await? {
             sources.last_source_id = sources.last_source_id.max(stored.id);

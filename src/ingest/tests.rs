@@ -673,6 +673,35 @@ async fn refused_events_make_no_sources() {
     assert_eq!(world.log().await[5..], ["event 1", "refused 2 empty", "event 3"]);
 }
 
+#[tokio::test]
+async fn ledgers_are_bounded_also_after_a_restart() {
+    let world = World::new().await;
+    let insert = format!(
+        "INSERT INTO ledgers WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL \
+         SELECT i + 1 FROM n WHERE i < {}) SELECT 'l' || i FROM n",
+        limits::LEDGERS_MAX
+    );
+    fixtures::run(&world.store, Box::leak(insert.into_boxed_str())).await;
+    let world = world.reopen().await;
+    let of = |seq: u64, ledger: &str| with(event(seq), "ledger", json!(ledger));
+    assert_eq!(world.counts(&json!([of(1, "l1"), of(2, "l1"), of(3, "l2")])).await, (3, 0, 0));
+    let world = world.reopen().await;
+    let answer = world.push(&json!([of(4, "x"), of(1, "x"), of(5, "l1")])).await;
+    assert_eq!((answer.written, answer.repeated, answer.rejected), (1, 1, 1));
+    assert_eq!(answer.errors[0].code, "too_many_ledgers");
+    let mut by_id = with(of(1, "y"), "event_id", json!("e"));
+    by_id.as_object_mut().unwrap().remove("seq");
+    assert_eq!(world.counts(&by_id).await, (0, 0, 1));
+    let beat = heartbeat(5, "running", NOON_US);
+    let beats = json!([with(beat.clone(), "ledgers", json!(["l1", "z"])), beat]);
+    assert_eq!(world.beat(&beats).await.errors[0].code, "too_many_ledgers");
+    let refused = world.bodies().await.into_iter().filter_map(|body| match body {
+        Body::Refused(refused) => Some(refused.ledger),
+        _ => None,
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [None, None, None], "the judge makes none either");
+}
+
 /// Events of two sources with two boots each, some without a sequence, some of them bad.
 fn mixed() -> Vec<Value> {
     let mut all = Vec::new();

@@ -26,6 +26,8 @@ pub struct Group {
     pub sources: Vec<StoredSource>,
     /// Boots as they are now.
     pub boots: Vec<StoredBoot>,
+    /// Ledgers that are new.
+    pub ledgers: Vec<String>,
     /// Content hashes of new numbers.
     pub hashes: Vec<HashRun>,
     /// New events without a sequence, with their content hashes.
@@ -76,6 +78,7 @@ async fn write(
     for boot in &group.boots {
         identity::put_boot(connection, boot).await?;
     }
+    identity::put_ledgers(connection, &group.ledgers).await?;
     identity::put_hashes(connection, &group.hashes).await?;
     identity::put_event_ids(connection, &group.event_ids, day).await?;
     identity::put_notes(connection, &group.notes, day).await?;
@@ -151,6 +154,7 @@ mod tests {
             records: vec![Row { n: 1, kind: 8, received_us: 9, body: "{}".into() }],
             sources: vec![source()],
             boots: vec![boot()],
+            ledgers: vec!["b".into(), "a".into()],
             hashes: vec![run(1, vec![i64::MIN, -1]), run(9, vec![i64::MAX]), run(20, vec![3])],
             event_ids: vec![(keys[0], -5)],
             notes: vec![keys[1]],
@@ -161,6 +165,7 @@ mod tests {
         assert_eq!(store.read_records(start, 10).await.unwrap().len(), 1);
         assert_eq!(store.load_sources().await.unwrap(), [source()]);
         assert_eq!(store.load_boots().await.unwrap(), [boot()]);
+        assert_eq!(store.load_ledgers().await.unwrap(), ["a", "b"]);
         assert_eq!(store.hash_runs(1, 2).await.unwrap(), group.hashes[..2]);
         assert_eq!(store.hash_runs(1, 15).await.unwrap(), group.hashes[1..]);
         assert_eq!(store.hash_runs(2, 1).await.unwrap(), []);

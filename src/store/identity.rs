@@ -81,12 +81,18 @@ const SOURCES: &str = "SELECT id, service, env, source, last_push_us, last_heart
 const BOOTS: &str = "SELECT id, source_id, boot, first_received_us, last_received_us, \
      last_seq_named, closing, received, refused, lost, given_up, heard_from, heartbeats \
      FROM boots ORDER BY id";
+const LEDGERS: &str = "SELECT name FROM ledgers ORDER BY name";
 
 impl Store {
     /// All sources.
     pub async fn load_sources(&self) -> Result<Vec<StoredSource>, StoreError> {
         let rows = sqlx::query(SOURCES).fetch_all(&mut *self.writer().await).await?;
         rows.iter().map(read_source).collect()
+    }
+
+    /// All ledgers.
+    pub async fn load_ledgers(&self) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(LEDGERS).fetch_all(&mut *self.writer().await).await?)
     }
 
     /// All boots.
@@ -187,6 +193,19 @@ pub(super) async fn put_boot(
         .bind(&boot.heartbeats)
         .execute(connection)
         .await?;
+    Ok(())
+}
+
+const LEDGER_PUT: &str = "INSERT INTO ledgers (name) VALUES ($1)";
+
+/// Writes ledgers that are new: few, and hardly ever.
+pub(super) async fn put_ledgers(
+    connection: &mut SqliteConnection,
+    names: &[String],
+) -> Result<(), StoreError> {
+    for name in names {
+        sqlx::query(LEDGER_PUT).bind(name).execute(&mut *connection).await?;
+    }
     Ok(())
 }
 
