@@ -75,7 +75,8 @@ pub const KEYS: [Key; 15] = [
     },
     Key {
         name: "external_url",
-        about: "how people reach the pages, for links; else the address listened on",
+        about: "how people reach the pages, for links; else the address listened on; no other host \
+                name than this one and `localhost` is answered",
         secret: false,
         set: |config, text| web_url(text).map(|value| config.external_url = value),
         get: |config| config.external_url.clone(),

@@ -6,7 +6,7 @@
 //! log and never into an answer.
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpResponse, ResponseError, web};
+use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use serde::Serialize;
 
 use super::pages;
@@ -151,6 +151,40 @@ pub(super) fn form_config() -> web::FormConfig {
         let message = format!("The form can't be read: {error}. Go back and send it again.");
         PageError(Problem::new(error.status_code(), "bad_body", message)).into()
     })
+}
+
+/// The answer where no route is.
+pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
+    let path = request.path();
+    answer(
+        &request,
+        match is_api(path) {
+            true => Problem::not_found(format!("There is nothing at {path}. {API_TOLD}")),
+            false => Problem::not_found(format!("There is no page at {path}.")),
+        },
+    )
+}
+
+/// The answer where a route is, but not for this method.
+pub(super) async fn wrong_method(request: HttpRequest) -> HttpResponse {
+    let (method, path) = (request.method(), request.path());
+    let told = format!("{path} does not take {method}. {API_TOLD}");
+    answer(&request, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", told))
+}
+
+const API_TOLD: &str = "/openapi.json lists what there is.";
+
+/// A problem that no handler has met: JSON for the API, a page for people.
+fn answer(request: &HttpRequest, problem: Problem) -> HttpResponse {
+    match is_api(request.path()) {
+        true => ApiError(problem).error_response(),
+        false => PageError(problem).error_response(),
+    }
+}
+
+/// Whether an address is for programs.
+pub(super) fn is_api(path: &str) -> bool {
+    path.starts_with("/api/") || path.starts_with("/-/") || path == "/metrics"
 }
 
 fn start(problem: &Problem) -> actix_web::HttpResponseBuilder {

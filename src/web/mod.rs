@@ -10,6 +10,7 @@ pub mod error;
 mod format;
 mod headers;
 mod health;
+mod host;
 mod origin;
 pub mod pages;
 mod query;
@@ -46,7 +47,7 @@ pub struct AppState {
 
 /// All routes.
 pub fn routes(config: &mut ServiceConfig) {
-    let at = actix::resource::<&str>;
+    let at = |path| actix::resource(path).default_service(actix::to(error::wrong_method));
     config
         .app_data(error::json_config())
         .app_data(error::form_config())
@@ -74,5 +75,5 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/metrics").get(health::metrics))
         .service(at("/-/healthy").get(health::healthy))
         .service(at("/-/ready").get(health::ready))
-        .default_service(actix::to(pages::error::not_found));
+        .default_service(actix::to(error::not_found));
 }

@@ -1,5 +1,7 @@
 //! Keeps other sites from closing findings through a reader's browser: a request that a browser
-//! marks as coming from elsewhere is refused. Requests of programs carry no such marks.
+//! marks as coming from elsewhere is refused. Requests of programs carry no such marks. That the
+//! host is ours is known before ([`super::host`]): else a site under a name of its own that leads
+//! here would pass for us.
 
 use actix_web::HttpRequest;
 use actix_web::http::{StatusCode, header};

@@ -7,7 +7,7 @@ use actix_web::dev::{ServerHandle, Service};
 use actix_web::http::Method;
 use actix_web::{App, HttpServer, middleware, web};
 
-use super::{AppState, headers, routes};
+use super::{AppState, headers, host, routes};
 
 /// Threads that serve requests: parsing an event costs 2 us, so one is enough; the second keeps
 /// the pages answering while the first inflates a body.
@@ -35,6 +35,7 @@ impl Server {
                     }
                     service.call(request)
                 })
+                .wrap(middleware::from_fn(host::check))
                 .wrap(headers::defaults())
                 .wrap(middleware::NormalizePath::trim())
                 .app_data(state.clone())

@@ -1,5 +1,6 @@
 //! The read API: filters, pages by key, bad input, and forms that don't change.
 
+use dedupwatch::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, seed};
@@ -149,6 +150,47 @@ async fn what_is_not_there_is_a_404_with_a_way_on() {
         assert_eq!(error["code"], "not_found");
         assert!(error["message"].as_str().unwrap().contains('/'), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_wrong_method_or_address_is_told_as_all_errors_are() {
+    let app = TestApp::start().await;
+    for (path, status, code) in [
+        ("/api/v1/findings", 405, "wrong_method"),
+        ("/-/ready", 405, "wrong_method"),
+        // Not UTF-8: read as well as can be, and so not found.
+        ("/api/v1/findings/%FF/close", 404, "not_found"),
+    ] {
+        let reply = app.post(path, &json!({"reason": "x"})).await;
+        let told = reply.json()["error"]["code"].clone();
+        assert_eq!((reply.status, told), (status, json!(code)), "{path}");
+    }
+    for (path, status) in [("/findings/%FF", 404), ("/findings/1/close", 405)] {
+        let reply = app.get(path).await;
+        assert_eq!((reply.status, reply.body.contains("<h1")), (status, true), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_ours_is_refused() {
+    let app = TestApp::start_with(Clock::System, |config| {
+        config.external_url = "https://watch.example/d".into();
+    })
+    .await;
+    let get = async |path: &str, host: &str| {
+        let request = reqwest::Client::new().get(format!("{}{path}", app.base()));
+        let reply = request.header("host", host).send().await.unwrap();
+        (reply.status().as_u16(), reply.text().await.unwrap())
+    };
+    for host in ["localhost:9736", "[::1]:1", "watch.example"] {
+        assert_eq!(get("/", host).await.0, 200, "{host}");
+    }
+    for host in ["evil.example", "evil.example:9736", ""] {
+        let (status, text) = get("/findings", host).await;
+        assert_eq!((status, text.contains("external_url")), (421, true), "{host}: {text}");
+    }
+    let (status, text) = get("/api/v1/findings", "evil.example").await;
+    assert_eq!((status, text.contains(r#""code":"other_host""#)), (421, true), "{text}");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ async fn a_client_that_hangs_in_mid_body_does_not_hold_the_end_up() {
     let mut process = TestProcess::start().await;
     let address = process.base().trim_start_matches("http://").to_owned();
     let mut hanging = TcpStream::connect(&address).unwrap();
-    let head = "POST /api/v1/outcomes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+    let head = "POST /api/v1/outcomes HTTP/1.1\r\nhost: [::1]\r\ncontent-type: application/json\r\n\
                 content-length: 100\r\n\r\n[";
     hanging.write_all(head.as_bytes()).unwrap();
     assert_eq!(process.push(&event(1)).await.status, 200);
