@@ -91,8 +91,6 @@ pub const ALERTS_MAX: u32 = 4_800;
 pub const NOTIFICATIONS_WAITING_MAX: u32 = 1_000;
 /// Notifications kept when they are done: a few weeks of a bad month.
 pub const NOTIFICATIONS_KEPT_MAX: u32 = 10_000;
-/// Notifications sent in one go.
-pub const NOTIFICATIONS_AT_A_TIME: u32 = 16;
 
 /// Upper bounds of the latency buckets, in microseconds: from a look-up in memory to a time-out.
 pub const LATENCY_BUCKETS_US: [u64; 16] = [

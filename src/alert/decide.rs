@@ -124,7 +124,7 @@ mod tests {
     fn seen(severity: Severity, newest_us: i64, overpaid: i128) -> Seen {
         let amounts = Amounts { overpaid, ..Amounts::default() };
         let open = vec![Open { ledger: "chips".into(), rows: 1, amounts }];
-        Seen { severity, count: 1, others: 0, newest_us, example: None, open }
+        Seen { severity, count: 1, others: 0, newest_us, example: None, open, asked_us: 0 }
     }
 
     fn told(state: AlertState) -> Option<Told> {

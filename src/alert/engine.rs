@@ -2,6 +2,7 @@
 //! cursor, where the alerts stand, and the notifications about it. So a crash at any moment
 //! neither forgets an alert nor tells it twice.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use uuid::{NoContext, Timestamp, Uuid};
@@ -9,7 +10,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 use super::decide::{Because, Decision, decide};
 use super::key::Key;
 use super::notify::{self, WEBHOOK};
-use super::observe::{self, Alerts};
+use super::observe::{self, Alerts, Look};
 use super::rule::Rule;
 use super::state::{Instance, Told};
 use crate::limits;
@@ -45,34 +46,15 @@ impl Engine {
         let mut writer = self.store.writer().await;
         let mut transaction = alerts::begin(&mut writer).await?;
         let alerts = read(&mut transaction).await?;
-        let look = observe::look(&mut transaction, &alerts, &rejects, now_us).await?;
+        let (look, newest) = observe::look(&mut transaction, &alerts, &rejects, now_us).await?;
         let waiting = transaction.waiting().await?;
-        let mut stepped = Stepped::default();
-        let (mut active, mut no_room, mut crowded_out) = (alerts.len(), 0_usize, 0);
-        for (key, (level, seen)) in look {
-            let was = alerts.get(&key);
-            let Some(mut alert) = Instance::advance(was.cloned(), level, seen, now_us) else {
-                if was.is_some() {
-                    transaction.forget(key.rule.as_str(), &key.service, &key.env).await?;
-                }
-                continue;
-            };
-            if was.is_none() {
-                if active >= limits::ALERTS_MAX as usize {
-                    no_room += 1;
-                    continue;
-                }
-                active += 1;
-            }
-            let decision = decide(&alert, waiting.contains(&key.stored()), now_us);
-            if let (Decision::Notify(because), Some(links)) = (decision, &self.links) {
-                let told = tell(&key, &mut alert, because, links, now_us)?;
-                crowded_out += transaction.enqueue(&told).await?;
-                stepped.told.push((key.clone(), because));
-            }
-            if was != Some(&alert) {
-                transaction.put(&row_of(&key, &alert)?).await?;
-            }
+        let links = self.links.as_deref();
+        let round = Round { transaction, alerts, waiting, links, now_us, did: Did::default() };
+        let (mut transaction, did) = round.evaluate(look).await?;
+        let Did { stepped, no_room, crowded_out, .. } = did;
+        // What found no room is looked at again.
+        if no_room == 0 {
+            transaction.set_read(newest).await?;
         }
         let counted = self.count_crowded_out(crowded_out);
         transaction.add_totals(counted.totals()).await?;
@@ -88,6 +70,85 @@ impl Engine {
     }
 }
 
+/// One evaluation under way.
+struct Round<'a> {
+    transaction: AlertTransaction<'a>,
+    /// Where the alerts stood before.
+    alerts: Alerts,
+    /// Those about which something waits to be delivered.
+    waiting: BTreeSet<(String, String, String)>,
+    links: Option<&'a str>,
+    now_us: i64,
+    did: Did,
+}
+
+/// What an evaluation did.
+#[derive(Default)]
+struct Did {
+    stepped: Stepped,
+    /// Alerts that are kept.
+    kept: usize,
+    /// Those of them that are over, and since when.
+    over: BTreeSet<(i64, Key)>,
+    /// Alerts that found no room.
+    no_room: usize,
+    /// Notifications given up for want of room.
+    crowded_out: u64,
+}
+
+impl<'a> Round<'a> {
+    /// Known alerts first: what has ended makes room for what is new.
+    async fn evaluate(mut self, look: Look) -> Result<(AlertTransaction<'a>, Did), StoreError> {
+        let (known, new): (Look, Look) =
+            look.into_iter().partition(|(key, _)| self.alerts.contains_key(key));
+        for (key, (level, seen)) in known {
+            let was = self.alerts.get(&key).cloned();
+            match Instance::advance(was, level, seen, self.now_us) {
+                Some(alert) => self.keep(key, alert).await?,
+                None => self.transaction.forget(&key.stored()).await?,
+            }
+        }
+        for (key, (level, seen)) in new {
+            let Some(alert) = Instance::advance(None, level, seen, self.now_us) else { continue };
+            if self.make_room().await? {
+                self.keep(key, alert).await?;
+            } else {
+                self.did.no_room += 1;
+            }
+        }
+        Ok((self.transaction, self.did))
+    }
+
+    /// Whether one more can be kept; what was over first is let go of for it.
+    async fn make_room(&mut self) -> Result<bool, StoreError> {
+        if self.did.kept < limits::ALERTS_MAX as usize {
+            return Ok(true);
+        }
+        let Some((_, key)) = self.did.over.pop_first() else { return Ok(false) };
+        self.transaction.forget(&key.stored()).await?;
+        self.did.kept -= 1;
+        Ok(true)
+    }
+
+    /// Tells of an alert if somebody must know, and keeps it.
+    async fn keep(&mut self, key: Key, mut alert: Instance) -> Result<(), StoreError> {
+        let decision = decide(&alert, self.waiting.contains(&key.stored()), self.now_us);
+        if let (Decision::Notify(because), Some(links)) = (decision, self.links) {
+            let told = tell(&key, &mut alert, because, links, self.now_us)?;
+            self.did.crowded_out += self.transaction.enqueue(&told).await?;
+            self.did.stepped.told.push((key.clone(), because));
+        }
+        if self.alerts.get(&key) != Some(&alert) {
+            self.transaction.put(&row_of(&key, &alert)?).await?;
+        }
+        self.did.kept += 1;
+        if let Some(ended_us) = alert.ended_us {
+            self.did.over.insert((ended_us, key));
+        }
+        Ok(())
+    }
+}
+
 fn report(stepped: &Stepped, no_room: usize) {
     for (key, because) in &stepped.told {
         let because = because.as_str();
@@ -95,7 +156,7 @@ fn report(stepped: &Stepped, no_room: usize) {
         tracing::info!(rule, service = key.service, env = key.env, because, "alert");
     }
     if no_room > 0 {
-        tracing::error!(no_room, "more alerts than are kept; the rest is not told");
+        tracing::error!(no_room, "more alerts than are kept; the rest waits until one ends");
     }
 }
 

@@ -26,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 pub use self::engine::{Engine, Stepped};
 pub use self::key::Key;
-pub use self::notify::{Courier, CourierError, DELIVERY_HEADER, WEBHOOK};
+pub use self::notify::{Courier, CourierError, DELIVERY_HEADER, Sent, WEBHOOK};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
@@ -68,21 +68,24 @@ impl Alerts {
         Ok(Self { engine: Engine::new(store, metrics, links), courier, vitals, clock })
     }
 
-    /// Evaluates and delivers until `stop` is done. What is under way is let go of: a step is a
-    /// transaction, and a delivery whose answer is lost is repeated with the same id.
+    /// Evaluates and delivers until `stop` is done. An evaluation under way is let go of: it is
+    /// a transaction. A delivery under way comes to its end, so that it is not repeated.
     pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        let Self { engine, courier, vitals, clock } = self;
         let (told, news) = watch::channel(());
-        let deliver = async {
-            match self.courier {
-                Some(courier) => run_courier(courier, news, &self.clock).await,
-                None => std::future::pending().await,
+        // The end of `told` is the courier's sign to end.
+        let evaluate = async {
+            tokio::select! {
+                () = stop => {}
+                () = run_engine(engine, &vitals, told, &clock) => {}
             }
         };
-        tokio::select! {
-            () = stop => {}
-            () = run_engine(self.engine, &self.vitals, told, &self.clock) => {}
-            () = deliver => {}
-        }
+        let deliver = async {
+            if let Some(courier) = courier {
+                run_courier(courier, news, &clock).await;
+            }
+        };
+        tokio::join!(evaluate, deliver);
     }
 }
 
@@ -123,9 +126,17 @@ async fn run_courier(mut courier: Courier, mut news: watch::Receiver<()>, clock:
             _ = timer.tick() => {}
             told = news.changed() => if told.is_err() { return },
         }
-        if let Err(error) = courier.step(clock.now_us()).await {
-            tracing::error!(%error, "notifications can't be read or noted; tried again");
-            timer.tick().await;
+        while news.has_changed().is_ok() {
+            match courier.step(clock).await {
+                Ok(Sent::Answered) => {}
+                // One that hangs is not asked again at once: it would hang again.
+                Ok(Sent::Nothing | Sent::Unanswered) => break,
+                Err(error) => {
+                    tracing::error!(%error, "notifications can't be read or noted; tried again");
+                    timer.tick().await;
+                    break;
+                }
+            }
         }
     }
 }

@@ -16,35 +16,41 @@ pub(super) type Alerts = BTreeMap<Key, Instance>;
 /// What is seen, by alert.
 pub(super) type Look = BTreeMap<Key, (Level, Seen)>;
 
+/// What is told of a firing alert is at most this old: the 15 minutes that it counts go on though
+/// nothing changes.
+const ASK_EVERY_US: i64 = MINUTE_US;
+
 /// A source that sends no heartbeats is heard for this long after a push: as watched ones are.
 const HEARD_US: i64 = MINUTE_US;
 
-/// One look for all rules: whatever is not in it is quiet and inactive.
+/// One look for all rules: whatever is not in it is quiet and inactive. Also returns the newest
+/// change of a finding that it read.
 pub(super) async fn look(
     transaction: &mut AlertTransaction<'_>,
     alerts: &Alerts,
     rejects: &RejectRuns,
     now_us: i64,
-) -> Result<Look, StoreError> {
+) -> Result<(Look, Option<i64>), StoreError> {
     let mut look = Look::new();
-    look_at_findings(transaction, alerts, &mut look, now_us).await?;
+    let newest = look_at_findings(transaction, alerts, &mut look, now_us).await?;
     look_at_silence(transaction, &mut look, now_us).await?;
     look_at_rejects(alerts, rejects, &mut look);
     for (key, alert) in alerts {
         look.entry(key.clone()).or_insert_with(|| (Level::Quiet, alert.seen.clone()));
     }
-    Ok(look)
+    Ok((look, newest))
 }
 
-/// Asks only where findings changed or the time of an alert may be up: of what has not changed,
-/// what was seen is still so.
+/// Asks only where findings changed, the time of an alert may be up, or it was not asked for a
+/// while: else what was seen is still so.
 async fn look_at_findings(
     transaction: &mut AlertTransaction<'_>,
     alerts: &Alerts,
     look: &mut Look,
     now_us: i64,
-) -> Result<(), StoreError> {
-    let changed = transaction.changed().await?.into_iter().filter_map(|(kind, service, env)| {
+) -> Result<Option<i64>, StoreError> {
+    let changes = transaction.changed().await?;
+    let changed = changes.of.into_iter().filter_map(|(kind, service, env)| {
         Rule::of_kind(&kind).map(|rule| Key { rule, service, env })
     });
     let mut asked: BTreeSet<Key> = changed.collect();
@@ -52,7 +58,8 @@ async fn look_at_findings(
         if key.rule.kind().is_none() || alert.state != AlertState::Firing {
             continue;
         }
-        if now_us >= alert.seen.newest_us.saturating_add(RECENT_US) {
+        let may_be_over_us = alert.seen.newest_us.saturating_add(RECENT_US);
+        if now_us >= may_be_over_us.min(alert.seen.asked_us.saturating_add(ASK_EVERY_US)) {
             asked.insert(key.clone());
         } else {
             look.insert(key.clone(), (Level::Holds, alert.seen.clone()));
@@ -71,10 +78,11 @@ async fn look_at_findings(
             newest_us: recent.gained_us,
             example: recent.finding,
             open,
+            asked_us: now_us,
         };
         look.insert(key, (level, seen));
     }
-    Ok(())
+    Ok(changes.newest)
 }
 
 async fn look_at_silence(
@@ -91,6 +99,7 @@ async fn look_at_silence(
             newest_us: silent.last_word_us,
             example: Some(silent.example),
             open: Vec::new(),
+            asked_us: 0,
         };
         let key = Key { rule: Rule::SourceSilent, service: silent.service, env: silent.env };
         look.insert(key, (Level::Holds, seen));
@@ -121,5 +130,6 @@ fn seen_rejects(run: RejectRun) -> Seen {
         newest_us: 0,
         example: None,
         open: Vec::new(),
+        asked_us: 0,
     }
 }

@@ -59,6 +59,9 @@ pub struct Seen {
     pub example: Option<String>,
     /// What is confirmed and open, by ledger.
     pub open: Vec<Open>,
+    /// When it was last asked for, where that is not at every look.
+    #[serde(default)]
+    pub asked_us: i64,
 }
 
 /// What the receiver was told last.
@@ -132,7 +135,15 @@ mod tests {
     const NOW: i64 = 1_000;
 
     fn seen(severity: Severity) -> Seen {
-        Seen { severity, count: 1, others: 0, newest_us: 7, example: None, open: Vec::new() }
+        Seen {
+            severity,
+            count: 1,
+            others: 0,
+            newest_us: 7,
+            example: None,
+            open: Vec::new(),
+            asked_us: 0,
+        }
     }
 
     fn told() -> Told {

@@ -1,19 +1,20 @@
 //! The engine and the courier on a real database file, against a real HTTP server. The clock is
 //! handed in; nothing sleeps.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::decide::Because;
 use super::receiver::{Answer, Got, Receiver};
-use super::rule::{RECENT_US, Rule};
+use super::rule::RECENT_US;
+use super::state::Instance;
 use super::state::RESOLVED_SHOWN_US;
-use super::{Courier, Engine};
+use super::{Alerts, Courier, Engine, Sent};
 use crate::audit::{Finding, Kind, Severity, State};
-use crate::config::Webhook;
-use crate::limits::{DAY_US, MINUTE_US, SECOND_US};
+use crate::clock::Clock;
+use crate::config::{Config, Webhook};
+use crate::limits::{self, DAY_US, MINUTE_US, SECOND_US};
 use crate::metrics::{Committed, Metrics, SLICE_US};
 use crate::outcome::SourceName;
 use crate::store::fixtures::{self, NOON_US, id};
@@ -57,9 +58,9 @@ impl World {
         told.into_iter().map(|(_, because)| because).collect()
     }
 
-    /// What arrives, after one round of deliveries.
+    /// What arrives, after one step of the courier.
     async fn deliver(&mut self, now_us: i64) -> Vec<Got> {
-        self.courier.step(now_us).await.unwrap();
+        self.courier.step(&Clock::manual(now_us)).await.unwrap();
         self.receiver.take()
     }
 
@@ -394,7 +395,7 @@ async fn after_a_day_a_delivery_is_given_up_and_the_log_names_no_url() {
     world.step(NOON_US).await;
     world.receiver.stop().await;
     for now_us in [NOON_US, NOON_US + DAY_US] {
-        world.courier.step(now_us).await.unwrap();
+        world.courier.step(&Clock::manual(now_us)).await.unwrap();
         let log = world.log().await;
         assert_eq!(log[0].last_error.as_deref(), Some("the receiver can't be reached"));
         let rendered = format!("{log:?}{:?}", world.alerts().await);
@@ -484,22 +485,129 @@ async fn a_stray_reject_is_pending_and_gone() {
 }
 
 #[tokio::test]
-async fn a_round_of_deliveries_is_bounded_and_in_order() {
-    let mut world = World::new().await;
-    for n in 0..20 {
-        let finding =
-            Finding { id: format!("f{n}"), service: format!("s{n:02}"), ..fixtures::leak("", 1) };
-        world.put(&finding, 1, NOON_US).await;
+async fn what_is_told_of_a_firing_alert_is_at_most_a_minute_old() {
+    let world = World::new().await;
+    let leak = |id: &str| Finding { id: id.into(), ..fixtures::leak("", 1) };
+    world.put(&leak("f1"), 1, NOON_US).await;
+    world.put(&leak("f2"), 2, NOON_US + 5 * MINUTE_US).await;
+    world.step(NOON_US + 5 * MINUTE_US).await;
+    let count = async || {
+        let alert: Instance = serde_json::from_str(&world.alerts().await[0].body).unwrap();
+        alert.seen.count
+    };
+    assert_eq!(count().await, 2);
+    // Nothing changes but the time: the first occurrence is no more of the last 15 minutes.
+    world.step(NOON_US + RECENT_US + MINUTE_US).await;
+    assert_eq!(count().await, 1);
+}
+
+impl World {
+    /// As many alerts as are kept, all in one state; each ended a microsecond after the other.
+    async fn fill(&self, rule: &str, state: &str) {
+        let sql = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < $1) \
+             INSERT INTO alerts SELECT $2, n, 'prod', $3, 'warning', 1, \
+             CASE $3 WHEN 'resolved' THEN $4 + n END, json_object('state', $3, 'started_us', 1, \
+             'ended_us', CASE $3 WHEN 'resolved' THEN $4 + n END, 'told', NULL, \
+             'seen', json_object('severity', 'warning', 'count', 1, 'newest_us', 1, \
+             'example', NULL, 'open', json_array())) FROM n";
+        sqlx::query(sql)
+            .bind(limits::ALERTS_MAX)
+            .bind(rule)
+            .bind(state)
+            .bind(NOON_US)
+            .execute(&mut *self.store.writer().await)
+            .await
+            .unwrap();
     }
-    assert_eq!(world.step(NOON_US).await.len(), 20);
-    let first = world.deliver(NOON_US).await;
-    let second = world.deliver(NOON_US).await;
-    assert_eq!((first.len(), second.len()), (16, 4));
-    let services: BTreeMap<String, ()> = first
-        .iter()
-        .chain(&second)
-        .map(|got| (got.json()["groupLabels"]["service"].to_string(), ()))
-        .collect();
-    assert_eq!(services.len(), 20);
-    assert_eq!(Rule::ALL.len(), 6);
+
+    /// Services with an alert of this rule.
+    async fn services(&self, rule: &str) -> Vec<String> {
+        let rows = self.store.alert_rows(None, None, 2 * limits::ALERTS_MAX).await.unwrap();
+        rows.into_iter().filter(|row| row.rule == rule).map(|row| row.service).collect()
+    }
+}
+
+#[tokio::test]
+async fn what_is_over_makes_room_for_what_fires() {
+    let world = World::new().await;
+    world.fill("TelemetryGap", "resolved").await;
+    world.leak(1, NOON_US, 100).await;
+    assert_eq!(world.step(NOON_US + SECOND_US).await, [Because::Fired]);
+    assert_eq!(world.services("DuplicateLeak").await, ["settle"]);
+    let kept = world.services("TelemetryGap").await;
+    assert_eq!(kept.len(), limits::ALERTS_MAX as usize - 1);
+    assert!(!kept.contains(&"1".to_owned()), "what has been over the longest goes");
+}
+
+#[tokio::test]
+async fn an_alert_without_room_waits_and_is_not_lost() {
+    let world = World::new().await;
+    let engine = Engine::new(Arc::clone(&world.store), Arc::clone(&world.metrics), None);
+    // In the first minute of a collector, nobody knows that these are over.
+    world.fill("RejectedOutcomes", "firing").await;
+    world.leak(1, NOON_US, 100).await;
+    engine.step(NOON_US).await.unwrap();
+    assert!(world.services("DuplicateLeak").await.is_empty());
+    fixtures::run(&world.store, "DELETE FROM alerts WHERE service = '7'").await;
+    engine.step(NOON_US + SECOND_US).await.unwrap();
+    assert_eq!(world.services("DuplicateLeak").await, ["settle"]);
+}
+
+#[tokio::test]
+async fn news_waits_for_no_failure_and_each_attempt_has_its_own_time() {
+    let mut world = World::new().await;
+    for (n, service) in ["a", "b"].into_iter().enumerate() {
+        let id = format!("f{n}");
+        world
+            .put(&Finding { id, service: service.into(), ..fixtures::leak("", 1) }, 1, NOON_US)
+            .await;
+    }
+    world.step(NOON_US).await;
+    world.receiver.answers(Answer::Status(500));
+    let clock = Clock::manual(NOON_US);
+    assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Answered);
+    // The failed one may be tried again, and is older; the other was never tried.
+    clock.advance(MINUTE_US);
+    for _ in 0..2 {
+        assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Answered);
+        clock.advance(SECOND_US);
+    }
+    assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Nothing);
+    let log = world.log().await;
+    let of = |attempts| log.iter().find(|row| row.attempts == attempts).unwrap();
+    assert_eq!(of(1).delivered_us, Some(NOON_US + MINUTE_US));
+    assert_eq!(of(2).delivered_us, Some(NOON_US + MINUTE_US + SECOND_US));
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_is_told_apart_and_asked_again_later() {
+    let mut world = World::new().await;
+    world.courier.answer_within(Duration::from_millis(50));
+    world.leak(1, NOON_US, 100).await;
+    world.step(NOON_US).await;
+    world.receiver.answers(Answer::Late(Duration::from_secs(1)));
+    let sent = world.courier.step(&Clock::manual(NOON_US)).await.unwrap();
+    assert_eq!(sent, Sent::Unanswered);
+    let error = world.log().await[0].last_error.clone();
+    assert_eq!(error.as_deref(), Some("the receiver did not answer in time"));
+}
+
+#[tokio::test]
+async fn a_stop_lets_a_delivery_under_way_come_to_its_end() {
+    let world = World::new().await;
+    world.leak(1, NOON_US, 100).await;
+    world.receiver.answers(Answer::Late(Duration::from_millis(300)));
+    let webhook = Some(Webhook { url: world.receiver.url() });
+    let config = Config { webhook, external_url: LINKS.into(), ..Config::default() };
+    let (store, metrics) = (Arc::clone(&world.store), Arc::clone(&world.metrics));
+    let clock = Clock::manual(NOON_US);
+    let alerts = Alerts::new(store, metrics, Arc::default(), clock, &config).unwrap();
+    let under_way = async {
+        while world.receiver.take().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), alerts.run_until(under_way)).await.unwrap();
+    let log = world.log().await;
+    assert_eq!((&*log[0].state, log[0].attempts), ("delivered", 1));
 }

@@ -16,6 +16,15 @@ pub struct AlertTransaction<'a> {
     inner: Transaction<'a, Sqlite>,
 }
 
+/// What changed since it was read last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Kind, service and env of findings that changed.
+    pub of: BTreeSet<(String, String, String)>,
+    /// The newest change; `None` without any.
+    pub newest: Option<i64>,
+}
+
 /// The confirmed findings of a kind, service and env that gained an occurrence of late.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recent {
@@ -126,17 +135,23 @@ const SILENT: &str = "SELECT service, env, \
      HAVING SUM(state = 'silent' AND last_push_us > $1) > 0";
 
 impl AlertTransaction<'_> {
-    /// The (kind, service, env) whose findings changed since the last evaluation that asked and
-    /// was committed.
-    pub async fn changed(&mut self) -> Result<BTreeSet<(String, String, String)>, StoreError> {
+    /// The (kind, service, env) whose findings changed since what was read last.
+    pub async fn changed(&mut self) -> Result<Changes, StoreError> {
         let cursor: Option<i64> =
             sqlx::query_scalar(CURSOR).fetch_optional(&mut *self.inner).await?;
         let rows: Vec<(String, String, String, i64)> =
             sqlx::query_as(CHANGED).bind(cursor.unwrap_or(0)).fetch_all(&mut *self.inner).await?;
-        if let Some(newest) = rows.iter().map(|row| row.3).max() {
+        let newest = rows.iter().map(|row| row.3).max();
+        let of = rows.into_iter().map(|(kind, service, env, _)| (kind, service, env)).collect();
+        Ok(Changes { of, newest })
+    }
+
+    /// These changes are read: they are not told again.
+    pub async fn set_read(&mut self, newest: Option<i64>) -> Result<(), StoreError> {
+        if let Some(newest) = newest {
             sqlx::query(SET_CURSOR).bind(newest).execute(&mut *self.inner).await?;
         }
-        Ok(rows.into_iter().map(|(kind, service, env, _)| (kind, service, env)).collect())
+        Ok(())
     }
 
     /// The findings that gained an occurrence after `after_us`.
@@ -266,7 +281,8 @@ impl AlertTransaction<'_> {
     }
 
     /// An alert is inactive.
-    pub async fn forget(&mut self, rule: &str, service: &str, env: &str) -> Result<(), StoreError> {
+    pub async fn forget(&mut self, key: &(String, String, String)) -> Result<(), StoreError> {
+        let (rule, service, env) = key;
         sqlx::query(FORGET).bind(rule).bind(service).bind(env).execute(&mut *self.inner).await?;
         Ok(())
     }
@@ -306,25 +322,20 @@ const DUE: &str = "SELECT id, receiver, rule, service, env, because, created_us,
      AND NOT EXISTS (SELECT 1 FROM notifications AS earlier WHERE earlier.state = 'waiting' \
      AND earlier.rule = n.rule AND earlier.service = n.service AND earlier.env = n.env \
      AND (earlier.created_us, earlier.id) < (n.created_us, n.id)) \
-     ORDER BY created_us, id LIMIT $2";
+     ORDER BY next_attempt_us, created_us, id LIMIT 1";
 
 impl Store {
-    /// What is to be sent now, oldest first; of one alert only the oldest, so that nobody hears of
-    /// an end before its beginning.
-    pub async fn due_notifications(
-        &self,
-        now_us: i64,
-        limit: u32,
-    ) -> Result<Vec<Notification>, StoreError> {
+    /// What is to be sent next: what was never tried first, so that news waits for no failure;
+    /// of one alert only the oldest, so that nobody hears of an end before its beginning.
+    pub async fn due_notification(&self, now_us: i64) -> Result<Option<Notification>, StoreError> {
         type Row = (String, String, String, String, String, String, i64, String, i64);
-        let rows: Vec<Row> =
-            sqlx::query_as(DUE).bind(now_us).bind(limit).fetch_all(self.readers()).await?;
-        let read = |row: Row| {
+        let row: Option<Row> =
+            sqlx::query_as(DUE).bind(now_us).fetch_optional(self.readers()).await?;
+        Ok(row.map(|row| {
             let (id, receiver, rule, service, env, because, created_us, payload, attempts) = row;
             let key = (rule, service, env);
             Notification { id, receiver, key, because, created_us, payload, attempts }
-        };
-        Ok(rows.into_iter().map(read).collect())
+        }))
     }
 }
 
@@ -389,23 +400,26 @@ mod tests {
     #[tokio::test]
     async fn changes_are_read_once_and_only_with_a_commit() {
         let Fixture { store, _folder } = fixtures::store().await;
-        assert!(once(&store, async |t| t.changed().await).await.is_empty());
+        assert_eq!(once(&store, async |t| t.changed().await).await, Changes::default());
         fixtures::insert_finding(&store, &fixtures::leak("f1", 1)).await;
         fixtures::insert_finding(&store, &fixtures::leak("f2", 1)).await;
-        let changed = BTreeSet::from([key("duplicate_leak", "settle", "prod")]);
+        let of = BTreeSet::from([key("duplicate_leak", "settle", "prod")]);
+        let changed = |newest| Changes { of: of.clone(), newest: Some(newest) };
         {
             let mut writer = store.writer().await;
             let mut dropped = begin(&mut writer).await.unwrap();
-            assert_eq!(dropped.changed().await.unwrap(), changed);
+            assert_eq!(dropped.changed().await.unwrap(), changed(1));
+            dropped.set_read(Some(1)).await.unwrap();
         }
-        assert_eq!(
-            once(&store, async |t| t.changed().await).await,
-            changed,
-            "the first was not committed"
-        );
-        assert!(once(&store, async |t| t.changed().await).await.is_empty());
+        let again = once(&store, async |t| t.changed().await).await;
+        assert_eq!(again, changed(1), "that it was read was not committed");
+        let again = once(&store, async |t| t.changed().await).await;
+        assert_eq!(again, changed(1), "nobody said that it was read");
+        once(&store, async |t| t.set_read(Some(1)).await).await;
+        once(&store, async |t| t.set_read(None).await).await;
+        assert_eq!(once(&store, async |t| t.changed().await).await, Changes::default());
         fixtures::run(&store, "UPDATE findings SET change = 2 WHERE id = 'f1'").await;
-        assert_eq!(once(&store, async |t| t.changed().await).await, changed);
+        assert_eq!(once(&store, async |t| t.changed().await).await, changed(2));
     }
 
     #[tokio::test]
@@ -522,8 +536,8 @@ mod tests {
         once(&store, async |t| t.put(&alert("A", "firing", None)).await).await;
         once(&store, async |t| t.put(&alert("B", "firing", None)).await).await;
         once(&store, async |t| t.put(&alert("A", "resolved", Some(9))).await).await;
-        once(&store, async |t| t.forget("B", "s", "prod").await).await;
-        once(&store, async |t| t.forget("A", "other", "prod").await).await;
+        once(&store, async |t| t.forget(&key("B", "s", "prod")).await).await;
+        once(&store, async |t| t.forget(&key("A", "other", "prod")).await).await;
         assert_eq!(
             once(&store, async |t| t.alerts().await).await,
             [alert("A", "resolved", Some(9))]
@@ -548,23 +562,23 @@ mod tests {
         for (id, rule, created_us) in [("3", "A", 30), ("1", "A", 10), ("2", "B", 20)] {
             once(&store, async |t| t.enqueue(&notification(id, rule, created_us)).await).await;
         }
-        let due = store.due_notifications(9, 9).await.unwrap();
-        assert_eq!(due, [notification("1", "A", 10), notification("2", "B", 20)]);
-        assert_eq!(store.due_notifications(9, 1).await.unwrap().len(), 1);
+        let due = async |now_us| store.due_notification(now_us).await.unwrap();
+        assert_eq!(due(9).await, Some(notification("1", "A", 10)));
         let waiting = once(&store, async |t| t.waiting().await).await;
         assert_eq!(waiting, BTreeSet::from([key("A", "s", "prod"), key("B", "s", "prod")]));
 
         let failed = Attempt::Failed { next_attempt_us: 50, error: "no".into() };
         once(&store, async |t| t.note_attempt("1", &failed).await).await;
+        assert_eq!(due(99).await, Some(notification("2", "B", 20)), "no news waits for a failure");
         once(&store, async |t| t.note_attempt("2", &Attempt::Delivered { at_us: 31 }).await).await;
-        assert_eq!(store.due_notifications(49, 9).await.unwrap(), [], "3 comes after 1");
+        assert_eq!(due(49).await, None, "3 comes after 1");
         let again = Notification { attempts: 1, ..notification("1", "A", 10) };
-        assert_eq!(store.due_notifications(50, 9).await.unwrap(), [again]);
+        assert_eq!(due(50).await, Some(again));
         once(&store, async |t| {
             t.note_attempt("1", &Attempt::GivenUp { error: "never".into() }).await
         })
         .await;
-        assert_eq!(store.due_notifications(50, 9).await.unwrap(), [notification("3", "A", 30)]);
+        assert_eq!(due(50).await, Some(notification("3", "A", 30)));
 
         let log = store.notification_rows(None, 9).await.unwrap();
         let short = log.iter().map(|row| {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::client::http;
+use crate::clock::Clock;
 use crate::config::Webhook;
-use crate::limits::{DAY_US, MINUTE_US, NOTIFICATIONS_AT_A_TIME, SECOND_US};
+use crate::limits::{DAY_US, MINUTE_US, SECOND_US};
 use crate::metrics::Metrics;
 use crate::store::alerts::{self, Attempt, Notification};
 use crate::store::{Store, StoreError};
@@ -36,12 +37,32 @@ pub enum CourierError {
     Client(String),
 }
 
+/// What a step of the courier did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing is due.
+    Nothing,
+    /// Something was sent: delivered, or refused at once.
+    Answered,
+    /// The receiver kept it waiting in vain.
+    Unanswered,
+}
+
+/// Why something was not delivered.
+struct Failure {
+    /// In words.
+    told: String,
+    /// Whether the receiver did not answer in time.
+    hung: bool,
+}
+
 /// Delivers to the webhook.
 pub struct Courier {
     store: Arc<Store>,
     metrics: Arc<Metrics>,
     client: reqwest::Client,
     webhook: Webhook,
+    answer_within: Duration,
     /// Delivered, but the database was away: noted before anything else is sent.
     not_noted: Option<(String, Attempt)>,
 }
@@ -56,51 +77,57 @@ impl Courier {
         let told = |error: reqwest::Error| CourierError::Client(error.without_url().to_string());
         let client = http(ANSWER_WITHIN).map_err(told)?;
         metrics.announce_receiver(WEBHOOK);
-        Ok(Self { store, metrics, client, webhook, not_noted: None })
+        Ok(Self { store, metrics, client, webhook, answer_within: ANSWER_WITHIN, not_noted: None })
     }
 
-    /// Sends what is due, one after the other. Returns how many were tried.
-    pub async fn step(&mut self, now_us: i64) -> Result<usize, StoreError> {
+    /// A test has less patience.
+    #[cfg(test)]
+    pub(in crate::alert) fn answer_within(&mut self, answer_within: Duration) {
+        self.answer_within = answer_within;
+    }
+
+    /// Sends one notification that is due.
+    pub async fn step(&mut self, clock: &Clock) -> Result<Sent, StoreError> {
         self.note().await?;
-        let due = self.store.due_notifications(now_us, NOTIFICATIONS_AT_A_TIME).await?;
-        for notification in &due {
-            let attempt = self.attempt(notification, now_us).await;
-            self.not_noted = Some((notification.id.clone(), attempt));
-            self.note().await?;
-        }
-        Ok(due.len())
-    }
-
-    async fn attempt(&self, notification: &Notification, now_us: i64) -> Attempt {
-        match self.send(notification).await {
-            Ok(()) => Attempt::Delivered { at_us: now_us },
-            Err(error) if now_us >= notification.created_us.saturating_add(GIVE_UP_AFTER_US) => {
-                Attempt::GivenUp { error }
-            }
-            Err(error) => {
-                let next_attempt_us = now_us.saturating_add(backoff_us(notification.attempts));
-                Attempt::Failed { next_attempt_us, error }
-            }
-        }
+        let Some(notification) = self.store.due_notification(clock.now_us()).await? else {
+            return Ok(Sent::Nothing);
+        };
+        let answer = self.send(&notification).await;
+        let hung = answer.as_ref().is_err_and(|failure| failure.hung);
+        let attempt = attempt(&notification, answer, clock.now_us());
+        self.not_noted = Some((notification.id, attempt));
+        self.note().await?;
+        Ok(if hung { Sent::Unanswered } else { Sent::Answered })
     }
 
     /// Any answer but 2xx is a failure that is tried again, 4xx too: a receiver that is set up
     /// wrong today is mended by somebody tomorrow. What is said of it never names the URL, which
     /// may hold a secret.
-    async fn send(&self, notification: &Notification) -> Result<(), String> {
+    async fn send(&self, notification: &Notification) -> Result<(), Failure> {
         let request = self
             .client
             .post(&self.webhook.url)
+            .timeout(self.answer_within)
             .header(CONTENT_TYPE, "application/json")
             .header(DELIVERY_HEADER, &notification.id)
             .body(notification.payload.clone());
-        match request.send().await {
-            Ok(response) if response.status().is_success() => Ok(()),
-            Ok(response) => Err(format!("the receiver answered {}", response.status())),
-            Err(error) if error.is_timeout() => Err("the receiver did not answer in 10 s".into()),
-            Err(error) if error.is_connect() => Err("the receiver can't be reached".into()),
-            Err(error) => Err(error.without_url().to_string()),
-        }
+        let error = match request.send().await {
+            Ok(response) if response.status().is_success() => return Ok(()),
+            Ok(response) => {
+                let told = format!("the receiver answered {}", response.status());
+                return Err(Failure { told, hung: false });
+            }
+            Err(error) => error,
+        };
+        let hung = error.is_timeout();
+        let told = if hung {
+            "the receiver did not answer in time".into()
+        } else if error.is_connect() {
+            "the receiver can't be reached".into()
+        } else {
+            error.without_url().to_string()
+        };
+        Err(Failure { told, hung })
     }
 
     async fn note(&mut self) -> Result<(), StoreError> {
@@ -123,6 +150,22 @@ impl Courier {
         }
         self.not_noted = None;
         Ok(())
+    }
+}
+
+/// What comes of this answer.
+fn attempt(notification: &Notification, answer: Result<(), Failure>, now_us: i64) -> Attempt {
+    match answer {
+        Ok(()) => Attempt::Delivered { at_us: now_us },
+        Err(Failure { told: error, .. })
+            if now_us >= notification.created_us.saturating_add(GIVE_UP_AFTER_US) =>
+        {
+            Attempt::GivenUp { error }
+        }
+        Err(Failure { told: error, .. }) => {
+            let next_attempt_us = now_us.saturating_add(backoff_us(notification.attempts));
+            Attempt::Failed { next_attempt_us, error }
+        }
     }
 }
 

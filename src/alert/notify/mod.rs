@@ -4,5 +4,5 @@ mod courier;
 mod payload;
 mod text;
 
-pub use self::courier::{Courier, CourierError, DELIVERY_HEADER, WEBHOOK};
+pub use self::courier::{Courier, CourierError, DELIVERY_HEADER, Sent, WEBHOOK};
 pub(super) use self::payload::render;

@@ -97,7 +97,7 @@ mod tests {
 
     fn seen(open: Vec<Open>) -> Seen {
         let severity = Severity::Critical;
-        Seen { severity, count: 1, others: 0, newest_us: 0, example: None, open }
+        Seen { severity, count: 1, others: 0, newest_us: 0, example: None, open, asked_us: 0 }
     }
 
     #[test]

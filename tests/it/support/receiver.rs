@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +18,8 @@ pub(crate) enum Answer {
     Status(u16),
     /// Sends the sender elsewhere.
     Redirect,
+    /// Answers 200 after this long.
+    Late(Duration),
     /// Takes the request and ends the connection: the answer is lost.
     Hangup,
 }
@@ -116,12 +119,17 @@ async fn answer(mut stream: TcpStream, shared: &Shared) {
     let answer = shared.answers.lock().unwrap().pop_front();
     let (status, more) = match answer.unwrap_or(Answer::Status(200)) {
         Answer::Hangup => return,
+        Answer::Late(wait) => {
+            tokio::time::sleep(wait).await;
+            (200, "")
+        }
         Answer::Redirect => (302, "location: /elsewhere\r\n"),
         Answer::Status(status) => (status, ""),
     };
     let text =
         format!("HTTP/1.1 {status} X\r\n{more}content-length: 0\r\nconnection: close\r\n\r\n");
-    stream.write_all(text.as_bytes()).await.unwrap();
+    // Whoever asked may be gone.
+    let _ = stream.write_all(text.as_bytes()).await;
 }
 
 /// The request, when all of it is there.
