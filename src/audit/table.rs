@@ -125,24 +125,25 @@ impl Facts {
         self.fresh_players.insert(player);
     }
 
-    fn known(&self, player: PlayerKey) -> bool {
+    /// Whether all settlements and refs of a player are in memory.
+    fn has_all_of(&self, player: PlayerKey) -> bool {
         self.complete || self.fresh_players.contains(&player)
     }
 
     pub(super) fn want_player(&self, needs: &mut Needs, key: PlayerKey) {
-        if !self.known(key) && !self.players.is_loaded(key) {
+        if !self.complete && !self.players.is_loaded(key) {
             needs.players.insert(key);
         }
     }
 
     pub(super) fn want_signature(&self, needs: &mut Needs, key: SignatureKey) {
-        if !self.known(key.0) && !self.signatures.is_loaded(key) {
+        if !self.has_all_of(key.0) && !self.signatures.is_loaded(key) {
             needs.signatures.insert(key);
         }
     }
 
     pub(super) fn want_ref(&self, needs: &mut Needs, key: RefKey) {
-        if !self.known(key.0) && !self.refs.is_loaded(key) {
+        if !self.has_all_of(key.0) && !self.refs.is_loaded(key) {
             needs.refs.insert(key);
         }
     }
@@ -159,11 +160,13 @@ impl Facts {
         self.signatures.entry(key, || SignatureFacts::new(signature.clone()))
     }
 
-    /// Lets go of all that is stored, once that is more than `max`, in settlements; a player
-    /// weighs as much as eight of them.
-    pub fn forget_beyond(&mut self, max: usize) {
-        if 8 * self.players.len() + self.signatures.len() + self.refs.len() > max {
+    /// Lets go of what is stored of players, or of settlements and refs, once there is more of it
+    /// than this. They are let go of apart: players come again, most settlements don't.
+    pub fn forget_beyond(&mut self, players: usize, settlements: usize) {
+        if self.players.len() > players {
             self.players.forget();
+        }
+        if self.signatures.len() + self.refs.len() > settlements {
             self.signatures.forget();
             self.refs.forget();
             self.fresh_players.clear();

@@ -3,8 +3,10 @@
 use crate::audit::{Audit, Group, Ledger, Row, Service, Settings, Source, Waiting};
 use crate::store::{Store, StoreError, part};
 
-/// Facts kept between steps, in settlements of about a KiB: 100 MB.
-const FACTS_MAX: usize = 100_000;
+/// Players kept between steps: 5 KiB each, 200 MB.
+const PLAYERS_MAX: usize = 40_000;
+/// Settlements kept between steps: under 1 KiB each, 100 MB.
+const SETTLEMENTS_MAX: usize = 100_000;
 
 /// The audit as it was after the last stored step.
 pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit, StoreError> {
@@ -38,5 +40,5 @@ pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit,
 
 /// Lets go of stored facts beyond the bound.
 pub(super) fn bound(audit: &mut Audit) {
-    audit.facts.forget_beyond(FACTS_MAX);
+    audit.facts.forget_beyond(PLAYERS_MAX, SETTLEMENTS_MAX);
 }

@@ -176,3 +176,20 @@ async fn numbers_of_changes_rise_also_after_a_withdrawal_and_a_restart() {
     second.step().await.unwrap();
     assert!(*second.parts.vitals.findings().borrow() > suspected, "the alerts read on from there");
 }
+
+#[tokio::test]
+async fn what_was_let_go_of_is_read_again() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    for (seq, (players, settlements)) in (1..).zip([(0, 9), (9, 0), (0, 0), (9, 9)]) {
+        append(&store, &[body(seq, "processed")]).await;
+        judge.step().await.unwrap();
+        let known = judge.known.as_mut().unwrap();
+        known.audit.facts.forget_beyond(players, settlements);
+    }
+    assert_eq!(counts(&store).await, [3]);
+    let bodies = store.read_column("SELECT body FROM players").await;
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(bodies[0].matches("\"entered\":true").count(), 4, "all four are remembered");
+}

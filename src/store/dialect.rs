@@ -39,9 +39,12 @@ pub(super) async fn connect(path: &str) -> Result<SqliteConnection, StoreError> 
     Ok(options(path).pragma("cache_size", "-262144").connect().await?)
 }
 
+/// Cache of one reader, in KiB: SQLite's own 2 MB make the judge read the same pages again.
+const READER_CACHE: &str = "-32768";
+
 /// The connections that read.
 pub(super) async fn readers(path: &str, count: u32) -> Result<SqlitePool, StoreError> {
-    let options = options(path).pragma("query_only", "on");
+    let options = options(path).pragma("query_only", "on").pragma("cache_size", READER_CACHE);
     Ok(SqlitePoolOptions::new().max_connections(count).connect_with(options).await?)
 }
 
