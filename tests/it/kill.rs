@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use dedupwatch::outcome::{Body, Position};
 use dedupwatch::store::Store;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::{Api, TestProcess, event};
+use crate::support::{Api, LOOK_EVERY, PATIENCE, TestProcess, event};
 
-const KILLS: usize = 10;
+const KILLS: u64 = 10;
 const SENDERS: usize = 4;
 const BATCH: u64 = 50;
 
@@ -28,15 +28,13 @@ fn batch(sender: usize, first: u64) -> Value {
 
 /// Sends batch after batch until the collector is gone; says up to which number it was
 /// acknowledged. The first batch may have come before, as after a real crash.
-fn send(api: Api, sender: usize, acknowledged: u64, stop: Arc<AtomicBool>) -> JoinHandle<u64> {
+fn send(api: Api, sender: usize, acknowledged: u64, batches: Arc<AtomicU64>) -> JoinHandle<u64> {
     tokio::spawn(async move {
         let mut acknowledged = acknowledged;
-        while !stop.load(Ordering::SeqCst) {
-            let Ok(reply) = api.try_push(&batch(sender, acknowledged + 1)).await else { break };
-            if reply.status != 200 {
-                break;
-            }
+        while let Ok(reply) = api.try_push(&batch(sender, acknowledged + 1)).await {
+            assert_eq!(reply.status, 200, "{}", reply.body);
             acknowledged += BATCH;
+            batches.fetch_add(1, Ordering::SeqCst);
         }
         acknowledged
     })
@@ -68,14 +66,17 @@ async fn what_was_acknowledged_is_there_once_after_ten_kills() {
     let mut process = TestProcess::start().await;
     let mut acknowledged = vec![0; SENDERS];
     for kill in 0..KILLS {
-        let stop = Arc::new(AtomicBool::new(false));
+        let batches = Arc::new(AtomicU64::new(0));
         let senders: Vec<_> = (0..SENDERS)
-            .map(|n| send((*process).clone(), n, acknowledged[n], Arc::clone(&stop)))
+            .map(|n| send((*process).clone(), n, acknowledged[n], Arc::clone(&batches)))
             .collect();
-        // Not a wait for anything: the moment of the kill is meant to be any.
-        tokio::time::sleep(Duration::from_millis(60 + 23 * kill as u64)).await;
+        // Early and late in a load that goes on; each time something was acknowledged before.
+        let end = Instant::now() + PATIENCE;
+        while batches.load(Ordering::SeqCst) <= 3 * kill {
+            assert!(Instant::now() < end, "nothing is acknowledged");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
         process.kill();
-        stop.store(true, Ordering::SeqCst);
         for (sender, task) in senders.into_iter().enumerate() {
             acknowledged[sender] = task.await.unwrap();
         }
