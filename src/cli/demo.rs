@@ -3,6 +3,7 @@
 //! fast as the collector takes them, then game time is real time.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -141,13 +142,16 @@ async fn collector_ended(stop: &watch::Sender<bool>) {
     stop.closed().await;
 }
 
-/// A folder that goes with the demo.
+/// A folder that goes with the demo. Others can neither guess its name nor look into it.
 struct Folder(PathBuf);
 
 impl Folder {
     fn make() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("dedupwatch-demo-{}", std::process::id()));
-        std::fs::create_dir(&path)
+        let name = format!("dedupwatch-demo-{}", uuid::Uuid::now_v7().simple());
+        let path = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
             .with_context(|| format!("can't make the demo's folder {}", path.display()))?;
         Ok(Self(path))
     }
@@ -158,5 +162,22 @@ impl Drop for Folder {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(%error, path = %self.0.display(), "the demo's folder stays behind");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn its_folder_is_its_own_and_goes_with_it() {
+        let (one, other) = (Folder::make().unwrap(), Folder::make().unwrap());
+        assert_ne!(one.0, other.0);
+        assert_eq!(std::fs::metadata(&one.0).unwrap().permissions().mode() & 0o777, 0o700);
+        let path = one.0.clone();
+        drop(one);
+        assert!(!path.exists());
     }
 }
