@@ -63,6 +63,9 @@ pub const DECODED_AT_A_TIME: usize = 4;
 pub const GROUP_EVENTS_MAX: usize = 20_000;
 /// Tries of one group before it is split (design.md).
 pub const GROUP_TRIES_MAX: u32 = 3;
+/// How long a statement waits for another process that writes, in milliseconds: a group that is
+/// tried as often as it may be, and then the database once more, is answered within 5 s.
+pub const DATABASE_BUSY_MS: u64 = 5_000 / (GROUP_TRIES_MAX as u64 + 1);
 /// Rows kept in `commits` (design.md).
 pub const COMMITS_KEPT: i64 = 1_000;
 /// How far the audit may be behind before ingest answers 429 (design.md).

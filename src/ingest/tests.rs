@@ -361,6 +361,50 @@ async fn a_database_that_takes_nothing_is_away_and_found_again() {
 }
 
 #[tokio::test]
+async fn a_commit_that_fails_unclearly_is_there_once_and_answered_right() {
+    let mut by_id = with(event(9), "event_id", json!("e"));
+    by_id.as_object_mut().unwrap().remove("seq");
+    let other = with(event(1), "player", json!("q"));
+    let batch = json!([event(1), event(2), other, with(event(3), "player", json!("")), by_id]);
+    for (before, after) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 0), (4, 0), (3, 1)] {
+        let world = World::new().await;
+        world.push(&with(event(1), "source", json!("b"))).await;
+        world.store.trouble.set(before, after);
+        if before + after > 3 {
+            // The probe of the database failed as well: nothing was kept, and it is found again.
+            assert_eq!(world.try_push(&batch).await, Err(Busy::DatabaseAway));
+            world.ingest.keep().await.unwrap();
+        }
+        assert_eq!(world.counts(&batch).await, (3, 1, 1), "{before} {after}");
+        let log = ["event 1", "event 1", "event 2", "conflict 1", "refused 3 empty", "event -"];
+        assert_eq!(world.log().await, log, "{before} {after}");
+        let text = world.metrics.render().await.unwrap();
+        let line = "dedupwatch_ingest_events_total{result=\"written\"} 4";
+        assert!(text.contains(line), "{before} {after}: {text}");
+        assert_eq!(world.counts(&batch).await, (0, 4, 1));
+        let world = world.reopen().await;
+        assert_eq!(world.counts(&batch).await, (0, 4, 1));
+        assert_eq!(world.log().await, log, "{before} {after}");
+        let text = world.metrics.render().await.unwrap();
+        assert!(text.contains(line), "{before} {after}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn another_process_that_writes_is_told_within_six_seconds() {
+    let world = World::new().await;
+    world.push(&event(1)).await;
+    let other = fixtures::other_writer(world.folder.path()).await;
+    let began = std::time::Instant::now();
+    assert_eq!(world.try_push(&event(2)).await, Err(Busy::DatabaseAway));
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(6), "{took:?}");
+    drop(other);
+    world.ingest.keep().await.unwrap();
+    assert_eq!(world.counts(&events(1..=2)).await, (1, 1, 0));
+}
+
+#[tokio::test]
 async fn counters_and_rollups_move_with_the_commit() {
     let world = World::new().await;
     let mut first = with(event(1), "check_us", json!(12));

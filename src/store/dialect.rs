@@ -7,6 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool};
 
 use super::StoreError;
+use crate::limits;
 use crate::outcome::KeyedHash;
 
 /// The tables, in the order of their making. A file that has been released never changes.
@@ -28,7 +29,7 @@ fn options(path: &str) -> SqliteConnectOptions {
         .page_size(4096)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(5))
+        .busy_timeout(Duration::from_millis(limits::DATABASE_BUSY_MS))
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .pragma("temp_store", "memory")
         .foreign_keys(false)

@@ -1,6 +1,10 @@
 //! Rows for the contract tests of the statements: a real database file in a folder of its own.
 
-use super::Store;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sqlx::SqliteConnection;
+
+use super::{Store, StoreError};
 use crate::audit::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
 use crate::outcome::{
     Amounts, Boot, Game, Id, Net, Outcome, Position, Signature, SourceName, Window, WindowScope,
@@ -13,6 +17,42 @@ pub(crate) const NOON_US: i64 = 1_796_040_000_000_000;
 pub(crate) struct Fixture {
     pub(crate) store: Store,
     pub(crate) _folder: tempfile::TempDir,
+}
+
+/// Commits of groups that are to go wrong: so many before they are on disk, and then so many whose
+/// answer is lost after that.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    before: AtomicU32,
+    after: AtomicU32,
+}
+
+impl Trouble {
+    pub(crate) fn set(&self, before: u32, after: u32) {
+        self.before.store(before, Ordering::SeqCst);
+        self.after.store(after, Ordering::SeqCst);
+    }
+
+    pub(super) fn before_commit(&self) -> Result<(), StoreError> {
+        strike(&self.before)
+    }
+
+    pub(super) fn after_commit(&self) -> Result<(), StoreError> {
+        strike(&self.after)
+    }
+}
+
+fn strike(count: &AtomicU32) -> Result<(), StoreError> {
+    let left = count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    if left.is_ok() { Err(sqlx::Error::WorkerCrashed.into()) } else { Ok(()) }
+}
+
+/// Another process that writes: it holds the lock until it is dropped.
+pub(crate) async fn other_writer(folder: &std::path::Path) -> SqliteConnection {
+    let path = folder.join("test.db");
+    let mut other = super::dialect::connect(path.to_str().unwrap()).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    other
 }
 
 /// An empty database.

@@ -54,7 +54,12 @@ impl Store {
         let mut connection = self.writer().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         write(&mut transaction, self.collector(), group).await?;
-        Ok(transaction.commit().await?)
+        #[cfg(test)]
+        self.trouble.before_commit()?;
+        transaction.commit().await?;
+        #[cfg(test)]
+        self.trouble.after_commit()?;
+        Ok(())
     }
 
     /// Whether a group is on disk. An error says that the database does not answer.

@@ -49,6 +49,8 @@ pub struct Store {
     writer: Mutex<SqliteConnection>,
     hash: KeyedHash,
     collector: i64,
+    #[cfg(test)]
+    pub(crate) trouble: fixtures::Trouble,
 }
 
 /// What can go wrong with the database.
@@ -99,7 +101,14 @@ impl Store {
         let hash = dialect::hash_key(&mut writer).await?;
         let collector = dialect::collector_id(&mut writer, collector).await?;
         let readers = dialect::readers(path, READERS).await?;
-        Ok(Self { readers, writer: Mutex::new(writer), hash, collector })
+        Ok(Self {
+            readers,
+            writer: Mutex::new(writer),
+            hash,
+            collector,
+            #[cfg(test)]
+            trouble: fixtures::Trouble::default(),
+        })
     }
 
     /// The connections for reading.
