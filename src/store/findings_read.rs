@@ -6,6 +6,7 @@
 
 use sqlx::{Row, sqlite::SqliteRow};
 
+use super::gauges::read_amount;
 use super::{Store, StoreError};
 use crate::audit::Finding;
 use crate::limits;
@@ -230,10 +231,12 @@ impl Store {
 
 const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
      open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums \
-     WHERE ($1 IS NULL OR service = $1) ORDER BY ledger, service, env, kind LIMIT $2";
+     WHERE ($1 IS NULL OR service = $1) AND open_confirmed + open_suspected > 0 \
+     ORDER BY ledger, service, env, kind LIMIT $2";
 
 impl Store {
-    /// The sums of all findings, of one service if it is given.
+    /// The sums of all open findings, of one service if it is given. `limits::SCAN_ROWS_MAX` of
+    /// them may not be all.
     pub async fn finding_sums(&self, service: Option<&str>) -> Result<Vec<FindingSum>, StoreError> {
         let rows = sqlx::query(SUMS)
             .bind(service)
@@ -271,11 +274,7 @@ fn read_sum(row: &SqliteRow) -> Result<FindingSum, StoreError> {
 }
 
 fn amount(row: &SqliteRow, column: usize) -> Result<i128, StoreError> {
-    let text: &str = row.try_get(column)?;
-    text.parse().map_err(|_| StoreError::Unreadable {
-        table: "finding_sums",
-        detail: format!("{text:?} is no amount"),
-    })
+    read_amount(row.try_get(column)?)
 }
 
 #[cfg(test)]
@@ -397,5 +396,7 @@ mod tests {
         assert_eq!(sums[0].amounts.overpaid, big);
         assert_eq!(store.finding_sums(Some("nobody")).await.unwrap(), []);
         assert_eq!(store.finding_sums(None).await.unwrap(), sums);
+        fixtures::run(&store, "UPDATE finding_sums SET open_confirmed = 0").await;
+        assert_eq!(store.finding_sums(None).await.unwrap(), [], "nothing of it is open");
     }
 }

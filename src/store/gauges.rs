@@ -21,7 +21,8 @@ pub struct Gauges {
 const SOURCES: &str = "SELECT service, env, state, COUNT(*), MAX(last_push_us) FROM sources \
      GROUP BY service, env, state ORDER BY MIN(id) LIMIT $1";
 const SUMS: &str = "SELECT kind, service, ledger, open_confirmed, overpaid, overcharged, \
-     underpaid, undercharged, exposure FROM finding_sums ORDER BY kind, service, ledger LIMIT $1";
+     underpaid, undercharged, exposure FROM finding_sums \
+     ORDER BY open_confirmed > 0 DESC, kind, service, ledger LIMIT $1";
 const ALERTS: &str = "SELECT rule, service, state, COUNT(*) FROM alerts \
      GROUP BY rule, service, state LIMIT $1";
 const SERVICES: &str = "SELECT service, env FROM sources \
@@ -51,6 +52,11 @@ impl Store {
         type Row = (String, String, String, i64, String, String, String, String, String);
         let rows: Vec<Row> =
             sqlx::query_as(SUMS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
+        // Beyond the limit, zeros that are not shown are no loss.
+        if rows.len() >= limits::SCAN_ROWS_MAX as usize && rows.last().is_some_and(|row| row.3 > 0)
+        {
+            tracing::warn!(shown = rows.len(), "more sums of open findings than /metrics adds up");
+        }
         let mut open = BTreeMap::new();
         for (kind, service, ledger, count, over, overcharged, under, undercharged, exposure) in rows
         {
@@ -117,6 +123,21 @@ mod tests {
         let services = store.read_services().await.unwrap();
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(services, [pair("b", "prod"), pair("a", "test")]);
+    }
+
+    #[tokio::test]
+    async fn what_is_open_is_shown_before_what_is_closed() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        fixtures::run(
+            &store,
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10001) \
+             INSERT INTO finding_sums SELECT 'duplicate_leak', 'a', 'prod', n, 1, 0, 0, '0', '0', \
+             '0', '0', '0' FROM n",
+        )
+        .await;
+        fixtures::insert_sum(&store, "false_block", "z", "chips", 7).await;
+        let gauges = store.read_gauges().await.unwrap();
+        assert!(gauges.open.values().any(|(open, amounts)| (*open, amounts.overpaid) == (1, 7)));
     }
 
     #[test]

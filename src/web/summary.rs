@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::alert::rule::SILENT_US;
-use crate::limits::MINUTE_US;
+use crate::limits::{self, MINUTE_US};
 use crate::outcome::Amounts;
 use crate::store::{FindingSum, SourceCount, Store, StoreError};
 
@@ -41,12 +41,20 @@ impl ServiceSummary {
 /// Services by (service, env).
 pub(super) type Services = BTreeMap<(String, String), ServiceSummary>;
 
+/// What is known of the services.
+pub(super) struct Summary {
+    /// By (service, env).
+    pub(super) services: Services,
+    /// Whether there are more sums of open findings than are read.
+    pub(super) is_cut: bool,
+}
+
 /// Reads all services, or the one that is named in all its envs.
 pub(super) async fn read(
     store: &Store,
     now_us: i64,
     service: Option<&str>,
-) -> Result<Services, StoreError> {
+) -> Result<Summary, StoreError> {
     let minute = now_us.div_euclid(MINUTE_US);
     let mut services = Services::new();
     for count in store.source_counts(service, now_us - GONE_US, now_us - QUIET_US).await? {
@@ -57,10 +65,10 @@ pub(super) async fn read(
         let summary = services.entry((row.service, row.env)).or_default();
         summary.outcomes.insert(row.outcome, row.count);
     }
-    for sum in store.finding_sums(service).await? {
-        add_findings(&mut services, sum);
-    }
-    Ok(services)
+    let sums = store.finding_sums(service).await?;
+    let is_cut = sums.len() >= limits::SCAN_ROWS_MAX as usize;
+    sums.into_iter().for_each(|sum| add_findings(&mut services, sum));
+    Ok(Summary { services, is_cut })
 }
 
 fn add_sources(services: &mut Services, count: SourceCount) {

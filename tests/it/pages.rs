@@ -138,6 +138,20 @@ async fn the_answer_comes_first() {
 }
 
 #[tokio::test]
+async fn sums_that_are_cut_are_told() {
+    let app = TestApp::start().await;
+    let sums = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10001) \
+         INSERT INTO finding_sums SELECT 'duplicate_leak', 'a', 'prod', n, 1, 0, 0, '0', '0', '0', \
+         '0', '0' FROM n";
+    seed::run(&app, &[seed::OUTCOME, sums]).await;
+    assert!(app.get("/").await.body.contains("Yes. Every settlement"), "all are closed");
+    seed::run(&app, &["UPDATE finding_sums SET open_confirmed = 1"]).await;
+    let body = app.get("/").await.body.replace('\u{202f}', "");
+    assert!(body.contains("Only 10000 sums of open findings"));
+    assert_eq!(app.get_json("/api/v1/services").await["truncated"], true);
+}
+
+#[tokio::test]
 async fn no_list_of_alerts_is_cut_without_saying_so() {
     let app = TestApp::start().await;
     seed::run(

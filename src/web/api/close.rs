@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::findings::absent;
 use crate::audit::State;
-use crate::ingest::Busy;
 use crate::outcome::{Closed, Id};
 use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::{AppState, origin};
@@ -68,7 +67,7 @@ pub(in crate::web) async fn write(
         let told = "This finding is closed already; a closed one is never changed.";
         return Err(Problem::new(StatusCode::CONFLICT, "closed_already", told));
     }
-    state.ingest.close_finding(closed).await.map_err(busy)
+    Ok(state.ingest.close_finding(closed).await?)
 }
 
 fn read(id: &str, decision: &CloseRequest) -> Result<Closed, Problem> {
@@ -81,13 +80,4 @@ fn read(id: &str, decision: &CloseRequest) -> Result<Closed, Problem> {
         return Err(told(message));
     }
     Ok(Closed { finding: id.to_owned(), reason: reason.to_owned(), note: note.to_owned() })
-}
-
-fn busy(busy: Busy) -> Problem {
-    let status = match busy.is_overload() {
-        true => StatusCode::TOO_MANY_REQUESTS,
-        false => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    let message = format!("Not now: {busy}. Nothing was written; send it again.");
-    Problem::busy(status, busy.code(), &message, busy.retry_after_s())
 }

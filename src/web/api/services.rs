@@ -9,7 +9,7 @@ use crate::outcome::{Amounts, format_us};
 use crate::web::AppState;
 use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::query::Params;
-use crate::web::summary::{self, ServiceSummary, Services as Summaries};
+use crate::web::summary::{self, ServiceSummary, Summary};
 
 /// One service in one env. 64-bit numbers and amounts are strings.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -62,6 +62,9 @@ pub struct Services {
     services: Vec<ServiceView>,
     /// Always null: services are few.
     next: Option<String>,
+    /// There only if true: of more than 10,000 sums of open findings, the rest is not counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
 }
 
 /// All services, by name and env.
@@ -75,8 +78,7 @@ pub(in crate::web) async fn list(
     state: web::Data<AppState>,
 ) -> Result<web::Json<Services>, ApiError> {
     Params::parse(request.query_string(), &[])?;
-    let services = summary::read(&state.store, state.clock.now_us(), None).await?;
-    Ok(web::Json(view_all(services)))
+    Ok(web::Json(view_all(summary::read(&state.store, state.clock.now_us(), None).await?)))
 }
 
 /// One service, in all its envs.
@@ -90,17 +92,17 @@ pub(in crate::web) async fn one(
     name: web::Path<String>,
     state: web::Data<AppState>,
 ) -> Result<web::Json<Services>, ApiError> {
-    let services = summary::read(&state.store, state.clock.now_us(), Some(&name)).await?;
-    if services.is_empty() {
+    let summary = summary::read(&state.store, state.clock.now_us(), Some(&name)).await?;
+    if summary.services.is_empty() {
         let told = format!("Nothing was heard of service {name}. /api/v1/services lists them.");
         return Err(Problem::not_found(told).into());
     }
-    Ok(web::Json(view_all(services)))
+    Ok(web::Json(view_all(summary)))
 }
 
-fn view_all(services: Summaries) -> Services {
+fn view_all(Summary { services, is_cut }: Summary) -> Services {
     let view = |((service, env), summary)| view(service, env, summary);
-    Services { services: services.into_iter().map(view).collect(), next: None }
+    Services { services: services.into_iter().map(view).collect(), next: None, truncated: is_cut }
 }
 
 fn view(service: String, env: String, summary: ServiceSummary) -> ServiceView {

@@ -18,7 +18,7 @@ use crate::web::coverage;
 use crate::web::error::PageError;
 use crate::web::format::{Moment, number};
 use crate::web::query::Params;
-use crate::web::summary::{self, ServiceSummary, Services};
+use crate::web::summary::{self, ServiceSummary, Services, Summary};
 
 /// Findings shown here at most; the page of findings has all.
 const FINDINGS_SHOWN: u32 = 8;
@@ -121,13 +121,14 @@ pub(in crate::web) async fn show(
 async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, PageError> {
     let now_us = state.clock.now_us();
     let store = &state.store;
-    let services = summary::read(store, now_us, None).await?;
+    let Summary { services, is_cut } = summary::read(store, now_us, None).await?;
     let (first, last) = chart::minutes(now_us);
     let counts = store.outcomes_by_minute(first, last, None).await?;
     let (alerts, more_alerts) = alert_lines(state, "firing", ALERTS_SHOWN, now_us).await?;
     let warmup_us = state.config.audit.warmup_us;
     let facts = Facts {
         has_data: has_data(state).await?,
+        is_cut,
         new_ledgers: coverage::new_ledgers(store, now_us, warmup_us).await?,
         ..facts(state, &services)
     };

@@ -4,7 +4,8 @@
 //! It claims no more than the audit knows. Money is wrong where a confirmed finding says so. It
 //! is safe only if nothing says otherwise *and* everybody was heard; else it can't be told.
 
-use crate::web::format::{several, span};
+use crate::limits;
+use crate::web::format::{number, several, span};
 
 /// What the answer rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(super) struct Facts {
     pub(super) silent: i64,
     /// Ledgers whose guards may remember what was never heard here.
     pub(super) new_ledgers: i64,
+    /// Whether not all open findings are added up.
+    pub(super) is_cut: bool,
     /// How far the audit is behind.
     pub(super) audit_lag_us: i64,
     /// Whether the last write found no database.
@@ -53,6 +56,8 @@ pub(super) struct Reason {
     pub(super) url: &'static str,
 }
 
+/// What the sums of open findings are cut at.
+const SUMS: u32 = limits::SCAN_ROWS_MAX;
 /// Behind by more than this, the answer is about the past.
 const LAG_TOLD_US: i64 = 2_000_000;
 
@@ -96,6 +101,11 @@ fn reasons(facts: &Facts) -> Vec<Reason> {
     tell(
         facts.wrong > 0,
         format!("{} booked wrong.", settlements(facts.wrong)),
+        "/findings?state=confirmed",
+    );
+    tell(
+        facts.is_cut,
+        format!("Only {} sums of open findings are added up here; there are more.", number(SUMS)),
         "/findings?state=confirmed",
     );
     tell(
@@ -156,6 +166,7 @@ mod tests {
             Facts { unclear: 1, ..heard() },
             Facts { evidence: 1, ..heard() },
             Facts { at_risk: 1, ..heard() },
+            Facts { is_cut: true, ..heard() },
             Facts { new_ledgers: 1, ..heard() },
             Facts { audit_lag_us: LAG_TOLD_US + 1, ..heard() },
             Facts { database_away: true, ..heard() },
