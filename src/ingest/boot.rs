@@ -97,8 +97,16 @@ impl Run {
     }
 
     /// A number was written. Numbers before it that have not come are waited for from now on; a
-    /// backlog that drains (its events are older than the grace) starts the waiting anew. Says
-    /// which holes are lost by it, as the sets are full.
+    /// backlog that drains starts the waiting anew. Says which holes are lost by it, as the sets
+    /// are full.
+    ///
+    /// A backlog drains if an event is older than the grace at receipt, and younger by a second
+    /// than the one by which the waiting last began anew. After an outage of ten minutes that
+    /// holds again and again, until the sender has caught up. A sender whose clock is slow by more
+    /// than the grace sends nothing but old events too, but they do not get younger: its holes are
+    /// given up after the grace, whether or not heartbeats tell how slow it is. So is a backlog
+    /// that is sent no faster than it grows. A backlog of age `a` starts the waiting anew once for
+    /// each second of `a` at most.
     pub(super) fn receive(
         &mut self,
         seq: u64,
@@ -110,7 +118,7 @@ impl Run {
         self.closing &= seq <= self.last_seq_named;
         self.sets.receive(seq);
         if age_us > grace_us {
-            self.waits.restart(received_us);
+            self.waits.drain(age_us, received_us);
         }
         self.sets.shrink(self.heard_from)
     }
@@ -155,6 +163,11 @@ impl Run {
         true
     }
 
+    /// The collector took nothing until now: what is missing could not come.
+    pub(super) fn wait_anew(&mut self, now_us: i64) {
+        self.waits.begin_anew(now_us);
+    }
+
     /// Whether none of its numbers can be told again.
     pub(super) fn is_over(&self, now_us: i64) -> bool {
         self.last_received_us.saturating_add(limits::IDENTITY_AGE_US_MAX) < now_us
@@ -174,23 +187,35 @@ impl Run {
 /// Up to which number holes are waited for since when. Holes that are noticed within the same
 /// second wait together, so that the list is as long as the grace has seconds.
 #[derive(Clone, Debug, Default)]
-struct Waits(Vec<(u64, i64)>);
+struct Waits {
+    since: Vec<(u64, i64)>,
+    /// The age of the event by which a backlog last started the waiting anew.
+    backlog_us: Option<i64>,
+}
 
 impl Waits {
     fn notice(&mut self, top: u64, now_us: i64) {
         let second = |at_us: i64| at_us.div_euclid(limits::SECOND_US);
-        match self.0.last_mut() {
+        match self.since.last_mut() {
             Some((last, since_us)) if second(*since_us) == second(now_us) => {
                 *last = top.max(*last);
                 *since_us = now_us;
             }
-            _ => self.0.push((top, now_us)),
+            _ => self.since.push((top, now_us)),
         }
     }
 
-    fn restart(&mut self, now_us: i64) {
-        if let Some(top) = self.0.iter().map(|(top, _)| *top).max() {
-            self.0 = vec![(top, now_us)];
+    fn drain(&mut self, age_us: i64, now_us: i64) {
+        let is_younger = |last_us: i64| age_us <= last_us.saturating_sub(limits::SECOND_US);
+        if !self.since.is_empty() && self.backlog_us.is_none_or(is_younger) {
+            self.begin_anew(now_us);
+            self.backlog_us = Some(age_us);
+        }
+    }
+
+    fn begin_anew(&mut self, now_us: i64) {
+        if let Some(top) = self.since.iter().map(|(top, _)| *top).max() {
+            *self = Self { since: vec![(top, now_us)], backlog_us: None };
         }
     }
 
@@ -198,8 +223,11 @@ impl Waits {
     fn over(&mut self, now_us: i64, grace_us: i64) -> Option<u64> {
         let is_over = |since_us: i64| since_us.saturating_add(grace_us) <= now_us;
         let top =
-            self.0.iter().filter(|(_, since_us)| is_over(*since_us)).map(|(top, _)| *top).max();
-        self.0.retain(|(_, since_us)| !is_over(*since_us));
+            self.since.iter().filter(|(_, since_us)| is_over(*since_us)).map(|(top, _)| *top).max();
+        self.since.retain(|(_, since_us)| !is_over(*since_us));
+        if self.since.is_empty() {
+            self.backlog_us = None;
+        }
         top
     }
 }
@@ -251,6 +279,59 @@ mod tests {
         run.receive(2, GRACE_US + 1, 29_000_000, GRACE_US);
         assert_eq!(run.give_up(58_000_000, GRACE_US), []);
         assert_eq!(run.give_up(59_000_000, GRACE_US), [(3, 3)]);
+    }
+
+    #[test]
+    fn a_backlog_of_ten_minutes_is_waited_for_until_it_has_drained() {
+        let mut run = run(1);
+        run.receive(1, 0, 0, GRACE_US);
+        // Twice as fast as it grew; seq 3 went another way, and comes last.
+        for second in 0..570_i64 {
+            let now_us = second * 1_000_000;
+            run.receive(4 + second.unsigned_abs(), 600_000_000 - now_us, now_us, GRACE_US);
+            assert_eq!(run.give_up(now_us, GRACE_US), []);
+        }
+        run.receive(3, 600_000_000, 570_000_000, GRACE_US);
+        assert_eq!(run.give_up(598_999_999, GRACE_US), []);
+        assert_eq!(run.give_up(599_000_000, GRACE_US), [(2, 2)]);
+    }
+
+    #[test]
+    fn a_slow_clock_is_no_backlog() {
+        let mut run = run(1);
+        let given_up = (0..12_u64).find_map(|n| {
+            let now_us = n.cast_signed() * 10_000_000;
+            // The network adds up to a second to 31 seconds.
+            let age_us = GRACE_US + 1_000_000 + (n.cast_signed() % 4) * 300_000;
+            if n != 4 {
+                run.receive(n + 1, age_us, now_us, GRACE_US);
+            }
+            let holes = run.give_up(now_us, GRACE_US);
+            (!holes.is_empty()).then_some((now_us, holes))
+        });
+        assert_eq!(given_up, Some((80_000_000, vec![(5, 5)])), "noticed at 50 s");
+    }
+
+    #[test]
+    fn a_second_backlog_is_waited_for_as_the_first() {
+        let mut run = run(1);
+        for (seq, at_us) in [(2, 0), (5, 100_000_000)] {
+            run.receive(seq, GRACE_US + 1, at_us, GRACE_US);
+            run.receive(seq + 1, GRACE_US + 1, at_us + 29_000_000, GRACE_US);
+            assert_eq!(run.give_up(at_us + 30_000_000, GRACE_US).len(), 1);
+        }
+        run.receive(9, 0, 200_000_000, GRACE_US);
+        run.receive(10, 2 * GRACE_US, 220_000_000, GRACE_US);
+        assert_eq!(run.give_up(249_000_000, GRACE_US), []);
+    }
+
+    #[test]
+    fn nothing_is_given_up_while_nothing_is_taken() {
+        let mut run = run(1);
+        run.receive(2, 0, 0, GRACE_US);
+        run.wait_anew(20_000_000);
+        assert_eq!(run.give_up(49_000_000, GRACE_US), []);
+        assert_eq!(run.give_up(50_000_000, GRACE_US), [(1, 1)]);
     }
 
     #[test]

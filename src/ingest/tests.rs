@@ -623,15 +623,33 @@ async fn the_start_of_a_boot_is_a_hole_only_of_a_known_source() {
 #[tokio::test]
 async fn a_draining_backlog_is_waited_for() {
     let world = World::new().await;
-    let old = |seq| with(event(seq), "occurred_at", json!(format_us(NOON_US - 2 * GRACE_US)));
-    world.push(&json!([old(1), old(9)])).await;
-    for seq in 3..7 {
+    let old = |seq, age_us| {
+        with(event(seq), "occurred_at", json!(format_us(world.clock.now_us() - age_us)))
+    };
+    world.push(&json!([old(1, 7 * GRACE_US), old(9, 6 * GRACE_US)])).await;
+    for (seq, age) in (3..7).zip([5, 4, 3, 2]) {
         world.wait(GRACE_US - 1).await;
-        world.push(&old(seq)).await;
+        world.push(&old(seq, age * GRACE_US)).await;
     }
     assert_eq!(world.log().await.len(), 6);
     world.wait(GRACE_US).await;
     assert_eq!(world.log().await[6..], ["given_up 1 2-2", "given_up 1 7-8"]);
+}
+
+#[tokio::test]
+async fn a_watched_source_with_a_slow_clock_has_its_holes_given_up() {
+    let world = World::new().await;
+    let slow_us = GRACE_US + limits::SECOND_US;
+    for seq in 1..=9 {
+        let at_us = world.clock.now_us() - slow_us;
+        if seq != 3 {
+            world.push(&with(event(seq), "occurred_at", json!(format_us(at_us)))).await;
+        }
+        world.beat(&heartbeat(seq, "running", at_us)).await;
+        world.wait(10 * limits::SECOND_US).await;
+    }
+    let log = world.log().await;
+    assert_eq!(log.iter().filter(|entry| *entry == "given_up 1 3-3").count(), 1, "{log:?}");
 }
 
 #[tokio::test]
