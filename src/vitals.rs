@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
+use crate::limits;
+
 /// No tick is wanted.
 const NEVER: i64 = i64::MAX;
 
@@ -17,6 +19,7 @@ pub struct Vitals {
     audit_lag_us: AtomicI64,
     tick_due_us: AtomicI64,
     queue_events: AtomicU64,
+    turned_away: AtomicBool,
     database_away: AtomicBool,
     closing: AtomicBool,
 }
@@ -30,6 +33,7 @@ impl Default for Vitals {
             audit_lag_us: AtomicI64::new(0),
             tick_due_us: AtomicI64::new(NEVER),
             queue_events: AtomicU64::new(0),
+            turned_away: AtomicBool::new(false),
             database_away: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         }
@@ -78,6 +82,11 @@ impl Vitals {
         self.audit_lag_us.load(Ordering::Acquire)
     }
 
+    /// Whether that is too far for more outcomes to be taken.
+    pub fn is_audit_behind(&self) -> bool {
+        self.audit_lag_us() > limits::AUDIT_LAG_US_MAX
+    }
+
     /// The judge waits for this moment of receipt; `None` if it waits for nothing.
     pub fn set_tick_due(&self, at_us: Option<i64>) {
         self.tick_due_us.store(at_us.unwrap_or(NEVER), Ordering::Release);
@@ -101,6 +110,16 @@ impl Vitals {
     /// Events that wait for the writer.
     pub fn queue_events(&self) -> u64 {
         self.queue_events.load(Ordering::Acquire)
+    }
+
+    /// A request found no room in the queue.
+    pub fn set_turned_away(&self) {
+        self.turned_away.store(true, Ordering::Release);
+    }
+
+    /// Whether a request found no room since this was last asked.
+    pub fn take_turned_away(&self) -> bool {
+        self.turned_away.swap(false, Ordering::AcqRel)
     }
 
     /// Whether the last write found no database.

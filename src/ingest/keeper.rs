@@ -12,6 +12,7 @@ use super::writer::{Failure, Writer};
 use crate::limits;
 use crate::outcome::{Body, Boot, GivenUp, Silent, SourceName};
 use crate::store::StoreError;
+use crate::vitals::Vitals;
 
 impl Writer {
     /// Looks at the clock once, and finds the database again if it was away.
@@ -23,6 +24,9 @@ impl Writer {
         let before = self.end;
         let mut planner = Planner::new(&self.parts, &mut self.sources, before);
         planner.at(now_us);
+        if !was_ready(&self.parts.vitals) {
+            planner.sources().wait_anew(now_us);
+        }
         let mut bodies = decide(planner.sources(), now_us, self.parts.gap_grace_us);
         let due_us = self.parts.vitals.tick_due_us();
         if bodies.is_empty()
@@ -73,6 +77,14 @@ impl Writer {
         let day = oldest_us.div_euclid(limits::DAY_US) - 1;
         self.parts.store.forget_days_before(day).await
     }
+}
+
+/// Whether all who sent something since the last look were taken. Silence and holes count only
+/// then: under overload every source would fall silent at once, and the audit go blind. After the
+/// database was away all waiting begins anew anyway, since the sources are read again.
+fn was_ready(vitals: &Vitals) -> bool {
+    let turned_away = vitals.take_turned_away();
+    !turned_away && !vitals.is_audit_behind()
 }
 
 /// What is decided at this moment. What does not fit into a group waits for the next step.

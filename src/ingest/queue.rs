@@ -73,7 +73,12 @@ impl Ingest {
     /// Room for a request whose body has so many bytes at most; to be taken before it is read.
     pub fn admit(&self, bytes: usize) -> Result<Admission, Busy> {
         self.check()?;
-        self.room.admit(bytes)
+        self.told(self.room.admit(bytes))
+    }
+
+    /// Lets the writer know that a request found no room: its sender is not silent.
+    fn told<T>(&self, room: Result<T, Busy>) -> Result<T, Busy> {
+        room.inspect_err(|_| self.vitals.set_turned_away())
     }
 
     fn check(&self) -> Result<(), Busy> {
@@ -83,14 +88,21 @@ impl Ingest {
         if self.vitals.database_away() {
             return Err(Busy::DatabaseAway);
         }
-        if self.vitals.audit_lag_us() > limits::AUDIT_LAG_US_MAX {
-            return Err(Busy::AuditBehind);
-        }
         Ok(())
+    }
+
+    /// Whether the audit keeps up, which outcomes wait for. Heartbeats do not: they are small, and
+    /// tell a source that is turned away from one that is gone.
+    pub fn keeps_up(&self) -> Result<(), Busy> {
+        match self.vitals.is_audit_behind() {
+            true => Err(Busy::AuditBehind),
+            false => Ok(()),
+        }
     }
 
     /// Writes the outcomes of one request; answers after the commit is on disk.
     pub async fn push(&self, events: Decoded<Event>, admission: Admission) -> Result<Answer, Busy> {
+        self.keeps_up()?;
         // Before the work of making them ready, so that overload does not add to itself.
         self.check()?;
         let ready = |event| Item::of_event(event, self.hash);
@@ -144,7 +156,7 @@ impl Ingest {
         if items.is_empty() {
             return Ok(Answer::default());
         }
-        let place = self.room.place(items.len(), admission)?;
+        let place = self.told(self.room.place(items.len(), admission))?;
         self.vitals.set_queue_events(self.room.queued());
         let (answer, answered) = oneshot::channel();
         let push =

@@ -183,6 +183,14 @@ impl Sources {
         Ok(source)
     }
 
+    /// The collector was not ready until now: whoever said nothing may have been turned away.
+    pub(super) fn wait_anew(&mut self, now_us: i64) {
+        for source in self.by_name.values_mut() {
+            source.heard_us = source.heard_us.max(now_us);
+            source.boots.values_mut().for_each(|run| run.wait_anew(now_us));
+        }
+    }
+
     /// All sources, to look at the clock.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&SourceName, &mut Source)> {
         self.by_name.iter_mut()

@@ -458,6 +458,7 @@ async fn overload_is_told_at_once() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.try_push(&event(1)).await, Err(Busy::QueueFull));
+    assert!(world.vitals.take_turned_away());
     drop(held);
     for task in tasks {
         assert_eq!(task.await.unwrap().unwrap().rejected, limits::BATCH_EVENTS_MAX);
@@ -541,6 +542,45 @@ async fn silence_is_counted_only_while_the_collector_was_ready() {
     assert_eq!(world.log().await, ["heartbeat 0"]);
     world.wait(1).await;
     assert_eq!(world.log().await, ["heartbeat 0", "silent 1"]);
+}
+
+#[tokio::test]
+async fn nobody_falls_silent_while_the_collector_is_not_ready() {
+    let world = World::new().await;
+    world.push(&event(1)).await;
+    world.beat(&heartbeat(3, "running", NOON_US)).await;
+    world.vitals.set_judged(2, limits::AUDIT_LAG_US_MAX + 1);
+    for _ in 0..9 {
+        assert_eq!(world.try_push(&event(2)).await, Err(Busy::AuditBehind));
+        world.wait(limits::SILENCE_US).await;
+    }
+    assert_eq!(world.log().await, ["event 1", "heartbeat 3"]);
+    world.vitals.set_judged(2, 0);
+    world.wait(GRACE_US - 1).await;
+    assert_eq!(world.log().await.len(), 2);
+    world.wait(1).await;
+    world.wait(limits::SILENCE_US - GRACE_US).await;
+    assert_eq!(world.log().await[2..], ["given_up 1 2-3", "silent 1"], "now they count");
+}
+
+#[tokio::test]
+async fn whoever_finds_no_room_is_not_silent() {
+    let world = World::new().await;
+    world.beat(&heartbeat(0, "running", NOON_US)).await;
+    world.vitals.set_turned_away();
+    world.wait(limits::SILENCE_US).await;
+    world.wait(limits::SILENCE_US - 1).await;
+    assert_eq!(world.log().await, ["heartbeat 0"]);
+    world.wait(1).await;
+    assert_eq!(world.log().await, ["heartbeat 0", "silent 1"]);
+}
+
+#[tokio::test]
+async fn heartbeats_are_taken_while_the_audit_is_behind() {
+    let world = World::new().await;
+    world.vitals.set_judged(0, limits::AUDIT_LAG_US_MAX + 1);
+    assert_eq!(world.beat(&heartbeat(0, "running", NOON_US)).await.written, 1);
+    assert_eq!(world.try_push(&event(1)).await, Err(Busy::AuditBehind));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::AppState;
 use super::error::{ApiError, ErrorBody, Problem};
-use crate::{limits, metrics};
+use crate::metrics;
 
 /// Whether the collector does its work.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -77,7 +77,7 @@ async fn state_of(state: &AppState) -> Ready {
             message: "The database does not answer; see the collector's log.",
         });
     }
-    if audit_lag_us > limits::AUDIT_LAG_US_MAX {
+    if vitals.is_audit_behind() {
         reasons.push(ReadyReason {
             code: "audit_behind",
             message: "The audit is over 5 s behind; outcomes are refused until it has caught up.",

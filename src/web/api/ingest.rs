@@ -50,6 +50,7 @@ pub(in crate::web) async fn outcomes(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
+    state.ingest.keeps_up()?;
     let (events, admission): (Decoded<Event>, _) =
         receive(&request, payload, &state, decode::outcomes).await?;
     Ok(told(&state.ingest.push(events, admission).await?))
@@ -66,7 +67,7 @@ pub(in crate::web) async fn outcomes(
         (status = 408, description = "The body did not arrive in time", body = ErrorBody),
         (status = 413, description = "Too large or too many heartbeats", body = ErrorBody),
         (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
-        (status = 429, description = "Queue full or audit behind", body = ErrorBody),
+        (status = 429, description = "Queue full", body = ErrorBody),
         (status = 503, description = "Database away or shutting down", body = ErrorBody),
 ))]
 pub(in crate::web) async fn heartbeats(
@@ -313,7 +314,9 @@ mod tests {
             while let Ok(other) = world.ingest.admit(limits::BODY_BYTES_MAX) {
                 others.push(other);
             }
+            world.vitals.take_turned_away();
             let full = answer(&world, limits::BODY_BYTES_MAX, "").await;
+            assert!(world.vitals.take_turned_away(), "its sender is not silent");
             assert!(full.starts_with("http/1.1 429 "), "{full}");
             assert!(full.contains("\r\nretry-after: 1\r\n") && full.contains("queue_full"));
             drop(others.pop());
