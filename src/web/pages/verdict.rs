@@ -56,8 +56,6 @@ pub(super) struct Reason {
     pub(super) url: &'static str,
 }
 
-/// What the sums of open findings are cut at.
-const SUMS: u32 = limits::SCAN_ROWS_MAX;
 /// Behind by more than this, the answer is about the past.
 const LAG_TOLD_US: i64 = 2_000_000;
 
@@ -80,68 +78,73 @@ pub(super) fn verdict(facts: &Facts) -> Verdict {
 }
 
 fn reasons(facts: &Facts) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    let mut tell = |holds: bool, text: String, url: &'static str| {
-        if holds {
-            reasons.push(Reason { text, url });
-        }
-    };
+    let told = |(holds, text, url): (bool, String, _)| holds.then_some(Reason { text, url });
+    of_the_collector(facts).into_iter().chain(of_the_audit(facts)).filter_map(told).collect()
+}
+
+/// What the collector itself can't see. Each: whether it holds, in words, where to look.
+fn of_the_collector(facts: &Facts) -> [(bool, String, &'static str); 3] {
+    [
+        (
+            facts.database_away,
+            "The database does not answer: nothing new is taken.".into(),
+            "/-/ready",
+        ),
+        (
+            facts.audit_lag_us > LAG_TOLD_US,
+            format!("The audit is {} behind.", span(facts.audit_lag_us)),
+            "/-/ready",
+        ),
+        (
+            facts.is_cut,
+            format!(
+                "Only {} sums of open findings are added up here; there are more.",
+                number(limits::SCAN_ROWS_MAX)
+            ),
+            "/findings?state=confirmed",
+        ),
+    ]
+}
+
+/// What the audit says, worst first.
+fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 7] {
     let settlements = |count| several(count, "settlement", "settlements");
     let findings = |count| several(count, "finding", "findings");
-    tell(
-        facts.database_away,
-        "The database does not answer: nothing new is taken.".into(),
-        "/-/ready",
-    );
-    tell(
-        facts.audit_lag_us > LAG_TOLD_US,
-        format!("The audit is {} behind.", span(facts.audit_lag_us)),
-        "/-/ready",
-    );
-    tell(
-        facts.wrong > 0,
-        format!("{} booked wrong.", settlements(facts.wrong)),
-        "/findings?state=confirmed",
-    );
-    tell(
-        facts.is_cut,
-        format!("Only {} sums of open findings are added up here; there are more.", number(SUMS)),
-        "/findings?state=confirmed",
-    );
-    tell(
-        facts.silent > 0,
-        format!("{} silent.", several(facts.silent, "watched source is", "watched sources are")),
-        "/sources",
-    );
-    tell(
-        facts.evidence > 0,
-        format!("{} about evidence that is missing or was refused.", findings(facts.evidence)),
-        "/findings?state=confirmed",
-    );
-    tell(
-        facts.unclear > 0,
-        format!("{} that nobody can judge yet.", settlements(facts.unclear)),
-        "/findings?state=confirmed",
-    );
-    tell(
-        facts.at_risk > 0,
-        "Windows let go of settlements that can still be replayed.".into(),
-        "/findings?kind=live_eviction",
-    );
-    tell(
-        facts.new_ledgers > 0,
-        format!(
-            "{} still warming up: what came before is not known.",
-            several(facts.new_ledgers, "ledger is", "ledgers are")
+    let sources = several(facts.silent, "watched source is", "watched sources are");
+    let ledgers = several(facts.new_ledgers, "ledger is", "ledgers are");
+    [
+        (
+            facts.wrong > 0,
+            format!("{} booked wrong.", settlements(facts.wrong)),
+            "/findings?state=confirmed",
         ),
-        "/api/v1/config",
-    );
-    tell(
-        facts.suspected > 0,
-        format!("{} waiting for proof.", findings(facts.suspected)),
-        "/findings?state=suspected",
-    );
-    reasons
+        (facts.silent > 0, format!("{sources} silent."), "/sources"),
+        (
+            facts.evidence > 0,
+            format!("{} about evidence that is missing or was refused.", findings(facts.evidence)),
+            "/findings?state=confirmed",
+        ),
+        (
+            facts.unclear > 0,
+            format!("{} that nobody can judge yet.", settlements(facts.unclear)),
+            "/findings?state=confirmed",
+        ),
+        (
+            facts.at_risk > 0,
+            "Windows let go of settlements that can still be replayed.".into(),
+            "/findings?kind=live_eviction",
+        ),
+        (
+            facts.new_ledgers > 0,
+            format!("{ledgers} still warming up: what came before is not known."),
+            "/api/v1/config",
+        ),
+        (
+            facts.suspected > 0,
+            format!("{} waiting for proof.", findings(facts.suspected)),
+            "/findings?state=suspected",
+        ),
+    ]
 }
 
 #[cfg(test)]
