@@ -43,11 +43,7 @@ impl Run {
 
     /// A boot as it was stored. After a start all waiting begins anew.
     pub(super) fn load(stored: &StoredBoot, now_us: i64) -> Result<Self, StoreError> {
-        let unreadable = |error: serde_json::Error| StoreError::Unreadable {
-            table: "boots",
-            detail: error.to_string(),
-        };
-        let set = |text: &str| serde_json::from_str(text).map_err(unreadable);
+        let set = |text: &str| serde_json::from_str(text).map_err(|error| unreadable(&error));
         let mut run = Self {
             sets: Sets {
                 received: set(&stored.received)?,
@@ -58,7 +54,8 @@ impl Run {
             last_received_us: stored.last_received_us,
             last_seq_named: stored.last_seq_named,
             closing: stored.closing,
-            heartbeats: serde_json::from_str(&stored.heartbeats).map_err(unreadable)?,
+            heartbeats: serde_json::from_str(&stored.heartbeats)
+                .map_err(|error| unreadable(&error))?,
             ..Self::new(stored.id, stored.first_received_us, stored.heard_from)
         };
         if !run.sets.waited_for(run.heard_from, run.top()).is_empty() {
@@ -69,11 +66,9 @@ impl Run {
 
     /// The boot as it is to be stored.
     pub(super) fn store(&self, source_id: i64, boot: Boot) -> Result<StoredBoot, StoreError> {
-        let unreadable = |error: serde_json::Error| StoreError::Unreadable {
-            table: "boots",
-            detail: error.to_string(),
+        let text = |set: &crate::outcome::Ranges| {
+            serde_json::to_string(set).map_err(|error| unreadable(&error))
         };
-        let text = |set: &crate::outcome::Ranges| serde_json::to_string(set).map_err(unreadable);
         Ok(StoredBoot {
             id: self.id,
             source_id,
@@ -87,7 +82,8 @@ impl Run {
             lost: text(&self.sets.lost)?,
             given_up: text(&self.sets.given_up)?,
             heard_from: self.heard_from,
-            heartbeats: serde_json::to_string(&self.heartbeats).map_err(unreadable)?,
+            heartbeats: serde_json::to_string(&self.heartbeats)
+                .map_err(|error| unreadable(&error))?,
         })
     }
 
@@ -182,6 +178,10 @@ impl Run {
         }
         holes
     }
+}
+
+fn unreadable(error: &serde_json::Error) -> StoreError {
+    StoreError::Unreadable { table: "boots", detail: error.to_string() }
 }
 
 /// Up to which number holes are waited for since when. Holes that are noticed within the same
