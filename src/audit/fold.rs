@@ -268,7 +268,7 @@ impl Audit {
             "numbers {} to {} of boot {} did not come in time",
             given_up.first_seq, given_up.last_seq, given_up.boot
         );
-        let witness = witness::plain("missing", record.position, at_us, &given_up.from, text);
+        let witness = witness::plain("missing", record.position, at_us, &given_up.from, Some(text));
         let witness = Witness { boot: Some(given_up.boot), ..witness };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
@@ -310,7 +310,7 @@ impl Audit {
             player: Some(event.player.clone()),
             signature: Some(event.signature.clone()),
             trace_id: event.trace_id.clone(),
-            ..witness::plain("other_content", position, at_us, &event.from, text)
+            ..witness::plain("other_content", position, at_us, &event.from, Some(text))
         };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
@@ -335,7 +335,7 @@ impl Audit {
         let witness = Witness {
             boot: refused.sequence.map(|(boot, _)| boot),
             seq: refused.sequence.map(|(_, seq)| seq),
-            ..witness::plain("refused", record.position, received_us, from, text)
+            ..witness::plain("refused", record.position, received_us, from, Some(text))
         };
         let occurrence = Occurrence {
             at_us: received_us,

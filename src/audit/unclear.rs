@@ -4,7 +4,7 @@
 //! delivery was merely held back; otherwise the settlement may be booked twice.
 
 use super::block::{Context, Judged};
-use super::facts::SignatureFacts;
+use super::facts::{Acceptance, SignatureFacts};
 use super::finding::{Coverage, Kind, OrderKnown, Severity};
 use super::row::Verdict;
 use super::witness::Evidence;
@@ -17,65 +17,65 @@ const GRACE_US: i64 = 600_000_000;
 pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let kind = Kind::IndeterminateOutcome;
     let nothing = Judged { kind, verdict: None, due_us: None, hole: false };
-    let unclear = |effect| effect == Some(Effect::Unknown);
-    let without_effect: Vec<_> =
-        facts.accepted.iter().filter(|accepted| unclear(accepted.effect)).collect();
+    let unknowns = facts.unknowns.as_ref();
+    let without_effect: Vec<&Acceptance> =
+        facts.accepted.iter().filter(|accepted| accepted.effect == Some(Effect::Unknown)).collect();
     let stands = |effect| !matches!(effect, Some(Effect::Unknown | Effect::Failed));
     let booked = facts.accepted.iter().any(|accepted| stands(accepted.effect));
-    let only_held = facts.unknowns.as_ref().is_none_or(|unknowns| unknowns.only_held);
+    let only_held = unknowns.is_none_or(|unknowns| unknowns.only_held);
     if only_held && booked && without_effect.is_empty() {
         return nothing;
     }
-    let evidence = Evidence::about_the_subject(context.sources);
-    let unknown = facts
-        .unknowns
-        .as_ref()
-        .and_then(|unknowns| evidence.block("unknown", Outcome::Unknown, &unknowns.first));
-    let accepted = facts.accepted.first().and_then(|first| evidence.acceptance("accepted", first));
-    let moments = facts
-        .unknowns
-        .iter()
-        .flat_map(|unknowns| [unknowns.first.at.at_us, unknowns.last_us])
-        .chain(without_effect.iter().map(|accepted| accepted.at.at_us));
-    let (Some(first_us), Some(last_us)) = (moments.clone().min(), moments.max()) else {
-        return nothing;
-    };
-    let witnesses: Vec<_> = unknown.into_iter().chain(accepted).collect();
-    let Some(name) = witnesses.first().map(|witness| witness.from.clone()) else {
-        return nothing;
-    };
-    let count =
-        facts.unknowns.as_ref().map_or(0, |unknowns| unknowns.count) + without_effect.len() as u64;
-    let first = facts.unknowns.as_ref().map(|unknowns| &unknowns.first);
-    let since_us = match (first, without_effect.first()) {
+    let since_us = match (unknowns.map(|unknowns| &unknowns.first), without_effect.first()) {
         (Some(first), _) => context.since_us(&first.at, first.received_us),
         (None, Some(accepted)) => context.since_us(&accepted.at, accepted.at.at_us),
-        (None, None) => first_us,
+        (None, None) => return nothing,
     };
     let due_us = since_us.saturating_add(GRACE_US);
     let confirmed = context.watermark_us >= due_us;
-    let reason = facts.unknowns.as_ref().and_then(|unknowns| unknowns.first.reason);
-    let cause = match (booked, reason) {
-        (true, _) => "possibly_twice",
-        (false, Some(reason)) => reason.as_str(),
-        (false, None) if facts.unknowns.is_none() => "effect_unknown",
-        (false, None) => "undecided",
+    let verdict = verdict(context, facts, &without_effect, booked);
+    let verdict = verdict.map(|verdict| Verdict { confirmed, ..verdict });
+    Judged { kind, verdict, due_us: (!confirmed).then_some(due_us), hole: false }
+}
+
+fn verdict(
+    context: Context<'_>,
+    facts: &SignatureFacts,
+    without_effect: &[&Acceptance],
+    booked: bool,
+) -> Option<Verdict> {
+    let unknowns = facts.unknowns.as_ref();
+    let evidence = Evidence::about_the_subject(context.sources);
+    let unknown =
+        unknowns.and_then(|unknowns| evidence.block("unknown", Outcome::Unknown, &unknowns.first));
+    let accepted = without_effect.first().copied().or(facts.accepted.first());
+    let accepted = accepted.and_then(|accepted| evidence.acceptance("accepted", accepted));
+    let witnesses: Vec<_> = unknown.into_iter().chain(accepted).collect();
+    let moments = unknowns
+        .into_iter()
+        .flat_map(|unknowns| [unknowns.first.at.at_us, unknowns.last_us])
+        .chain(without_effect.iter().map(|accepted| accepted.at.at_us));
+    let cause = match unknowns.map(|unknowns| unknowns.first.reason) {
+        _ if booked => "possibly_twice",
+        Some(Some(reason)) => reason.as_str(),
+        Some(None) => "undecided",
+        None => "effect_unknown",
     };
-    let verdict = Verdict {
-        count,
+    let name = witnesses.first()?.from.clone();
+    Some(Verdict {
+        count: unknowns.map_or(0, |unknowns| unknowns.count) + without_effect.len() as u64,
         amounts: Amounts::at_risk(facts.signature.net()),
         players: 1,
         severity: Severity::Warning,
-        confirmed,
+        confirmed: false,
         cause: cause.into(),
         order: OrderKnown::Proven,
         coverage: Coverage::Full,
         service: name.service.to_string(),
         env: name.env.to_string(),
         source: Some(name.source),
-        first_us,
-        last_us,
+        first_us: moments.clone().min()?,
+        last_us: moments.max()?,
         witnesses,
-    };
-    Judged { kind, verdict: Some(verdict), due_us: (!confirmed).then_some(due_us), hole: false }
+    })
 }

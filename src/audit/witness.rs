@@ -26,24 +26,13 @@ impl<'a> Evidence<'a> {
 
     /// An event of which only the moment is known.
     pub(super) fn moment(&self, role: &str, at: &Moment) -> Option<Witness> {
-        let from = self.sources.name(at.source)?.clone();
+        let from = self.sources.name(at.source)?;
         Some(Witness {
-            role: role.to_owned(),
-            position: at.position,
-            occurred_us: at.at_us,
-            from,
             boot: at.sequence.map(|(boot, _)| boot),
             seq: at.sequence.map(|(_, seq)| seq),
-            outcome: None,
             player: self.player.cloned(),
             signature: self.signature.cloned(),
-            reference: None,
-            trace_id: None,
-            window: None,
-            reason: None,
-            effect: None,
-            guard_mode: None,
-            text: None,
+            ..plain(role, at.position, at.at_us, from, None)
         })
     }
 
@@ -73,13 +62,13 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// A record that says in words what it shows.
+/// A record of which nothing more is known, or that says in words what it shows.
 pub(super) fn plain(
     role: &str,
     position: Position,
     occurred_us: i64,
     from: &SourceName,
-    text: String,
+    text: Option<String>,
 ) -> Witness {
     Witness {
         role: role.to_owned(),
@@ -97,6 +86,6 @@ pub(super) fn plain(
         reason: None,
         effect: None,
         guard_mode: None,
-        text: Some(text),
+        text,
     }
 }
