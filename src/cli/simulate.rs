@@ -4,6 +4,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::client::http;
 use crate::clock::Clock;
 use crate::config::LogFormat;
@@ -15,6 +17,8 @@ use crate::simulate::{Fault, StreamSettings, parse_span_us};
 /// How long ago an accelerated game ends: longer than the default `block_grace` and
 /// `eviction_grace`, so that nobody has to wait for them.
 const LAG_US: i64 = 45_000_000;
+/// A collector that is there answers within this.
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Requests of the API.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
@@ -82,7 +86,17 @@ fn speed(text: &str) -> Result<f64, String> {
 pub(super) async fn run(mut arguments: SimulateArgs) -> anyhow::Result<ExitCode> {
     super::start_logs("warn", LogFormat::Text);
     arguments.target.truncate(arguments.target.trim_end_matches('/').len());
+    find_collector(&arguments.target).await?;
     if arguments.rate.is_some() { measure(&arguments).await } else { simulate(&arguments).await }
+}
+
+/// Services try again for ever; a simulation without a collector ends at once.
+async fn find_collector(target: &str) -> anyhow::Result<()> {
+    let answer = http(FIRST_ANSWER_MAX)?.get(format!("{target}/-/healthy")).send().await;
+    answer.and_then(reqwest::Response::error_for_status).with_context(|| {
+        format!("no collector answers at {target}; start one, or name another with --target")
+    })?;
+    Ok(())
 }
 
 async fn simulate(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {

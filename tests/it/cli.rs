@@ -132,3 +132,18 @@ fn without_configuration_it_serves_from_a_folder_data() {
         assert!(banner.contains(part), "{banner}");
     }
 }
+
+#[test]
+fn a_simulation_without_a_collector_ends_at_once() {
+    // Nobody listens on a port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for more in [&["--check"][..], &["--rate", "max"]] {
+        let target = format!("http://{free}");
+        let mut arguments = vec!["simulate", "--target", &target];
+        arguments.extend(more);
+        let ended = run(&arguments, &[]);
+        assert_eq!(ended.status.code(), Some(1));
+        let told = text(&ended.stderr);
+        assert!(told.contains(&format!("no collector answers at {target}")), "{told}");
+    }
+}
