@@ -6,8 +6,8 @@ use std::path::Path;
 
 use dedupwatch::audit::{Audit, Change, Finding, Kind, Settings, Severity, State};
 use dedupwatch::outcome::{
-    Amounts, Body, Boot, Event, GivenUp, Heartbeat, KeyedHash, Position, Record, Refused, Silent,
-    SourceName, SourceState, parse_us,
+    Body, Boot, Event, GivenUp, Heartbeat, KeyedHash, Position, Record, Refused, Silent,
+    SourceName, SourceState, format_us, parse_us,
 };
 use serde_json::Value;
 
@@ -66,25 +66,50 @@ impl Case {
 
     /// What is wrong with these findings; nothing if they are the right verdict.
     pub fn differences(&self, findings: &[Finding]) -> Vec<String> {
-        let open: Vec<&Finding> = findings.iter().filter(|f| f.state != State::Closed).collect();
-        let found: BTreeSet<String> = open.iter().map(|f| f.kind.as_str().to_owned()).collect();
+        let said = |finding: &Finding| Said {
+            kind: finding.kind.as_str().into(),
+            open: finding.state != State::Closed,
+            info: finding.severity == Severity::Info,
+            overpaid: finding.amounts.overpaid,
+            overcharged: finding.amounts.overcharged,
+            whole: format!("{finding:#?}"),
+        };
+        self.differences_of(&findings.iter().map(said).collect::<Vec<_>>())
+    }
+
+    /// As [`Case::differences`], of findings as any door tells them.
+    pub fn differences_of(&self, findings: &[Said]) -> Vec<String> {
+        let open: Vec<&Said> = findings.iter().filter(|said| said.open).collect();
+        let found: BTreeSet<String> = open.iter().map(|said| said.kind.clone()).collect();
         let missed = self.must_find.difference(&found).map(|kind| format!("{kind} missed"));
         let mut differences: Vec<String> = missed.collect();
-        for finding in &open {
-            let kind = finding.kind.as_str();
-            let telemetry = [Kind::UnverifiableBlock, Kind::TelemetryGap].contains(&finding.kind);
-            let info = finding.severity == Severity::Info && !telemetry;
-            if !info && !self.must_find.contains(kind) && !self.may_find.contains(kind) {
-                differences.push(format!("false: {finding:#?}"));
+        for said in &open {
+            let telemetry = [Kind::UnverifiableBlock, Kind::TelemetryGap].map(Kind::as_str);
+            let info = said.info && !telemetry.contains(&said.kind.as_str());
+            if !info && !self.must_find.contains(&said.kind) && !self.may_find.contains(&said.kind)
+            {
+                differences.push(format!("false: {}", said.whole));
             }
         }
-        let leaks = open.iter().filter(|finding| finding.kind == Kind::DuplicateLeak);
-        let sum = leaks.fold(Amounts::default(), |sum, leak| sum.plus(leak.amounts));
-        if (sum.overpaid, sum.overcharged) != (self.overpaid, self.overcharged) {
+        let leaks = open.iter().filter(|said| said.kind == Kind::DuplicateLeak.as_str());
+        let sum = leaks.fold((0, 0), |(over, charged), leak| {
+            (over + leak.overpaid, charged + leak.overcharged)
+        });
+        if sum != (self.overpaid, self.overcharged) {
             differences.push(format!("leaks come to {sum:?}"));
         }
         differences
     }
+}
+
+/// What a finding says, as far as cases ask.
+pub struct Said {
+    pub kind: String,
+    pub open: bool,
+    pub info: bool,
+    pub overpaid: i128,
+    pub overcharged: i128,
+    pub whole: String,
 }
 
 /// By sequence, else by `event_id`.
@@ -225,6 +250,20 @@ fn run(case: &Case, repeat: usize) -> Vec<Finding> {
         fold(&mut audit, &mut rows, &record);
     }
     rows.into_values().collect()
+}
+
+/// The stream, moved in time as a whole.
+pub fn moved(case: &Case, by_us: i64) -> Vec<Value> {
+    let mut events = case.events.clone();
+    for event in &mut events {
+        let place = match event.get("heartbeat") {
+            Some(_) => &mut event["heartbeat"]["at"],
+            None => &mut event["occurred_at"],
+        };
+        let at_us = parse_us(place.as_str().unwrap()).unwrap();
+        *place = format_us(at_us + by_us).into();
+    }
+    events
 }
 
 /// Findings without what may differ between two ways of sending the same: places in the log.

@@ -15,8 +15,8 @@ use dedupwatch::store::{FindingFilter, Store};
 use dedupwatch::vitals::Vitals;
 use serde_json::{Value, json};
 
-use crate::cases::{Case, cases, same};
-use crate::support::{LOOK_EVERY, PATIENCE, TestProcess, now_us, rfc3339};
+use crate::cases::{Case, cases, moved, same};
+use crate::support::{LOOK_EVERY, PATIENCE, TestProcess, now_us};
 
 /// How a case is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,20 +184,6 @@ async fn each_batch_twice() {
 #[tokio::test]
 async fn reopened_between_any_two_steps() {
     compare(Way::ReopenedBetweenSteps).await;
-}
-
-/// Moves a case so that it ends 10 s before now.
-fn moved(case: &Case, by_us: i64) -> Vec<Value> {
-    let mut events = case.events.clone();
-    for event in &mut events {
-        let place = match event.get("heartbeat") {
-            Some(_) => &mut event["heartbeat"]["at"],
-            None => &mut event["occurred_at"],
-        };
-        let at_us = dedupwatch::outcome::parse_us(place.as_str().unwrap()).unwrap();
-        *place = rfc3339(at_us + by_us).into();
-    }
-    events
 }
 
 /// What must be the same: kind, subject, state, cause, count, amounts, severity, witnesses.

@@ -6,6 +6,7 @@ mod alerts;
 mod api;
 mod app;
 mod cases;
+mod cases_http;
 mod cases_stored;
 mod cli;
 mod demo;
