@@ -22,6 +22,9 @@ pub struct SourceId(pub u32);
 pub(super) const TAIL_US: i64 = 60_000_000;
 /// A lost boot that is not heard of makes coverage *assumed* for this long (audit.md).
 const LOST_ASSUMED_US: i64 = 24 * 3_600_000_000;
+/// No hole is waited for longer than this by the source's clock. The collector gives holes up
+/// after seconds; should it not, one number would hold up all verdicts of its ledgers for good.
+const HOLE_US_MAX: i64 = 3_600_000_000;
 /// Runs remembered of a source: one restart an hour for ten days. Older ones count as heard.
 const RUNS_MAX: usize = 256;
 
@@ -124,10 +127,12 @@ impl Source {
             let (to_us, whole) = run.heard();
             heard_us = heard_us.max(to_us);
             if !whole {
-                return heard_us.min(to_us);
+                heard_us = heard_us.min(to_us);
+                break;
             }
         }
-        heard_us
+        let last_words = self.runs.values().map(|run| run.last_word_us);
+        heard_us.max(last_words.max().unwrap_or(i64::MIN).saturating_sub(HOLE_US_MAX))
     }
 
     /// Whether it can have been blind between the two moments at all: cheap, since a fleet leaves

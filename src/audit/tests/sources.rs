@@ -273,3 +273,17 @@ fn an_older_boot_that_is_heard_last_is_not_waited_for_either() {
     world.heartbeat(8_000.0, "b", "2", 0);
     assert_eq!(world.only(Kind::UnverifiableBlock).state, State::Confirmed);
 }
+
+#[test]
+fn a_hole_that_nobody_gives_up_holds_verdicts_up_for_an_hour_at_most() {
+    let mut world = two_watched();
+    world.hear(event(100.5, "b 1#3"));
+    assert_eq!(verdict(&mut world, 140.0, 2), Some(Kind::UnverifiableBlock));
+    let state_at = |world: &mut World, at: f64| {
+        world.heartbeat(at, "a", "1", 2);
+        world.heartbeat(at, "b", "1", 3);
+        world.only(Kind::UnverifiableBlock).state
+    };
+    assert_eq!(state_at(&mut world, 3_769.0), State::Suspected);
+    assert_eq!(state_at(&mut world, 3_770.0), State::Confirmed);
+}
