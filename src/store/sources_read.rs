@@ -47,15 +47,21 @@ pub struct BootRow {
     pub last_received_us: i64,
     /// Highest number that came or that a heartbeat named.
     pub last_seq: i64,
-    /// Numbers that came and were taken.
+    /// Numbers that came and were taken, but for those within `lost`.
     pub received: Vec<(i64, i64)>,
     /// Numbers that came and were refused.
     pub refused: Vec<(i64, i64)>,
-    /// Numbers that nobody waits for.
+    /// One range from the first lost number to the last; what came of it is written all the same.
     pub lost: Vec<(i64, i64)>,
 }
 
 impl BootRow {
+    /// How many numbers were taken; `None` if some are lost: of those taken between the lost
+    /// ones, only the content hashes are kept.
+    pub fn taken(&self) -> Option<i64> {
+        self.lost.is_empty().then(|| size_of(&self.received))
+    }
+
     /// The numbers that did not come, lowest first.
     pub fn missing(&self) -> Vec<(i64, i64)> {
         let mut known: Vec<_> = [&self.received, &self.refused, &self.lost]

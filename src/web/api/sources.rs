@@ -55,12 +55,14 @@ pub struct BootView {
     last_received_at: String,
     /// Highest number that came or that a heartbeat named.
     last_seq: String,
-    /// Numbers that were taken.
-    received: String,
+    /// Numbers that were taken; null if `lost_at_most` is not 0: those between the lost ones are
+    /// in the log, and not counted.
+    received: Option<String>,
     /// Numbers that came and were refused.
     refused: String,
-    /// Numbers that nobody waits for any more.
-    lost: String,
+    /// Numbers from the first to the last that is not taken any more, as the boot had too many
+    /// holes. Those that came before are among them.
+    lost_at_most: String,
     /// Numbers that did not come.
     missing: String,
 }
@@ -159,9 +161,9 @@ fn view(row: SourceRow, blind: &[Blind]) -> SourceView {
         last_heartbeat_at: row.last_heartbeat_us.map(format_us),
         boot: row.boot.map(|boot| BootView {
             missing: size_of(&boot.missing()).to_string(),
-            received: size_of(&boot.received).to_string(),
+            received: boot.taken().map(|count| count.to_string()),
             refused: size_of(&boot.refused).to_string(),
-            lost: size_of(&boot.lost).to_string(),
+            lost_at_most: size_of(&boot.lost).to_string(),
             boot: boot.boot,
             first_received_at: format_us(boot.first_received_us),
             last_received_at: format_us(boot.last_received_us),

@@ -28,6 +28,8 @@ const HOLES_TOLD: usize = 3;
 struct Sources {
     shell: Shell,
     sources: Vec<SourceLine>,
+    /// Whether some send no heartbeats.
+    any_unwatched: bool,
     is_first: bool,
     /// Whose sources, unless all.
     of: Option<String>,
@@ -51,7 +53,8 @@ struct BootLine {
     boot: String,
     since: Moment,
     last_seq: String,
-    received: String,
+    /// `None` if they can't be counted.
+    received: Option<String>,
     /// What is not known of it, in words.
     troubles: Vec<String>,
 }
@@ -68,6 +71,7 @@ pub(in crate::web) async fn show(
     let blind = coverage::blind(&state.store, &rows).await?;
     render(&Sources {
         shell: Shell::new(HERE, now_us),
+        any_unwatched: rows.iter().any(|row| row.last_heartbeat_us.is_none()),
         sources: rows.into_iter().map(|row| line(row, &blind, now_us)).collect(),
         is_first: params.raw("after").is_none(),
         of: of(&params),
@@ -93,8 +97,8 @@ fn line(row: SourceRow, blind: &BTreeMap<SourceName, Vec<Blind>>, now_us: i64) -
         ("silent", _) => ("silent", "Silent: blind since it was last heard"),
         ("closed", _) => ("closed", "Said goodbye"),
         (_, Some(_)) => ("heard", "Heard"),
-        (_, None) if passed_us >= QUIET_US => ("quiet", "Not heard lately; sends no heartbeats"),
-        (_, None) => ("unwatched", "Not watched: sends no heartbeats, so silence proves nothing"),
+        (_, None) if passed_us >= QUIET_US => ("quiet", "Not heard lately"),
+        (_, None) => ("unwatched", "Not watched"),
     };
     SourceLine {
         blind: stretches.map(|it| (moment(it.from_us), moment(it.to_us))).collect(),
@@ -106,11 +110,11 @@ fn line(row: SourceRow, blind: &BTreeMap<SourceName, Vec<Blind>>, now_us: i64) -
         boot: row.boot.map(|boot| BootLine {
             since: Moment::new(boot.first_received_us, now_us),
             last_seq: number(boot.last_seq),
-            received: number(size_of(&boot.received)),
+            received: boot.taken().map(number),
             troubles: [
                 trouble(&boot.missing(), "missing"),
                 trouble(&boot.refused, "refused"),
-                trouble(&boot.lost, "lost"),
+                trouble(&boot.lost, "lost").map(|told| format!("up to {told}")),
             ]
             .into_iter()
             .flatten()
@@ -149,7 +153,7 @@ mod tests {
         assert_eq!(trouble(&[], "missing"), None);
         let told = trouble(&[(5, 6), (9, 9)], "missing");
         assert_eq!(told.as_deref(), Some("3 missing: 5 to 6, 9"));
-        let told = trouble(&[(1, 1), (3, 3), (5, 5), (7, 7), (9, 9)], "lost");
-        assert_eq!(told.as_deref(), Some("5 lost: 1, 3, 5, 2 more runs"));
+        let told = trouble(&[(1, 1), (3, 3), (5, 5), (7, 7), (9, 9)], "refused");
+        assert_eq!(told.as_deref(), Some("5 refused: 1, 3, 5, 2 more runs"));
     }
 }
