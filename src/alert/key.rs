@@ -1,6 +1,9 @@
 //! Which alert: there is one for each rule, service and env.
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::rule::Rule;
+use crate::audit::Kind;
 
 /// What tells alerts apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +36,16 @@ impl Key {
     /// As the store has it.
     pub(super) fn stored(&self) -> (String, String, String) {
         (self.rule.as_str().to_owned(), self.service.clone(), self.env.clone())
+    }
+}
+
+/// The page about what an alert is about: findings of its kind, else the sources.
+pub fn page(kind: Option<Kind>, service: &str, env: &str) -> String {
+    let service = utf8_percent_encode(service, NON_ALPHANUMERIC);
+    let env = utf8_percent_encode(env, NON_ALPHANUMERIC);
+    match kind.map(Kind::as_str) {
+        Some(kind) => format!("/findings?kind={kind}&service={service}&env={env}"),
+        None => format!("/sources?service={service}&env={env}"),
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 pub use self::engine::{Engine, Stepped};
-pub use self::key::Key;
+pub use self::key::{Key, page};
 pub use self::notify::{Courier, CourierError, DELIVERY_HEADER, Sent, WEBHOOK};
 use crate::clock::Clock;
 use crate::config::Config;

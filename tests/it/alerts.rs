@@ -36,6 +36,16 @@ async fn a_leak_reaches_the_webhook_though_it_fails_at_first_and_the_collector_r
     assert_eq!(alert["labels"]["severity"], "critical");
     assert!(got[0].description().contains("overpaid 100 "), "{}", got[0].description());
     every_link_leads_somewhere(&app, &got[0]).await;
+    let page = app.get("/alerts").await.body;
+    let newest = alert["annotations"]["newest_finding_url"].as_str().unwrap();
+    let newest = newest.rsplit('/').next().unwrap();
+    for part in [
+        "<a href=\"/findings?kind=duplicate_leak&#38;service=settle%2Dpoker&#38;env=prod\">",
+        &format!("<a href=\"/findings/{newest}\">newest finding</a>"),
+        "<b>100</b> overpaid",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     let firing =
         r#"dedup_alerts{alertname="DuplicateLeak",service="settle-poker",state="firing"} 1"#;
     let delivered = r#"dedupwatch_notifications_total{receiver="webhook",result="delivered"} 1"#;

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use super::text;
-use crate::alert::key::Key;
+use crate::alert::key::{Key, page};
 use crate::alert::state::{AlertState, Instance};
 use crate::outcome::format_us;
 
@@ -94,19 +93,11 @@ fn group_key(group: &Texts) -> String {
 }
 
 fn annotations(key: &Key, alert: &Instance, external_url: &str) -> Texts {
-    let service = utf8_percent_encode(&key.service, NON_ALPHANUMERIC);
-    let env = utf8_percent_encode(&key.env, NON_ALPHANUMERIC);
-    let page = match key.rule.kind() {
-        Some(kind) => {
-            let kind = kind.as_str();
-            format!("{external_url}/findings?kind={kind}&service={service}&env={env}")
-        }
-        None => format!("{external_url}/sources?service={service}&env={env}"),
-    };
+    let page = page(key.rule.kind(), &key.service, &key.env);
     let mut annotations = Texts::from([
         ("summary", text::summary(key)),
         ("description", text::description(key, alert)),
-        ("runbook_url", page),
+        ("runbook_url", format!("{external_url}{page}")),
         ("alerts_url", format!("{external_url}/alerts")),
     ]);
     if let (Some(_), Some(finding)) = (key.rule.kind(), &alert.seen.example) {

@@ -1,5 +1,7 @@
 //! A finding as one line of a list, and its parts in words; shared by the pages that list some.
 
+use std::cmp::Reverse;
+
 use super::{player_url, words};
 use crate::audit::{Finding, Severity, State};
 use crate::outcome::{Amounts, Id, Signature};
@@ -124,6 +126,18 @@ fn about(finding: &Finding) -> String {
 /// Open findings come worst first; these are the steps.
 pub(super) const WORST_FIRST: [Severity; 3] =
     [Severity::Critical, Severity::Warning, Severity::Info];
+
+/// Of one severity, the most money booked wrong comes first; then the most at risk, then the
+/// newest. Ledgers may differ in what their units are worth: it is an order, not a sum.
+pub(super) fn sort_worst_first(rows: &mut [FindingRow]) {
+    rows.sort_by_cached_key(|row| {
+        let it = &row.finding.amounts;
+        let booked = [it.overpaid, it.overcharged, it.underpaid, it.undercharged]
+            .into_iter()
+            .fold(0_i128, i128::saturating_add);
+        Reverse((booked, it.exposure, row.finding.last_us))
+    });
+}
 
 /// Whether a person can still close it.
 pub(super) fn is_open(finding: &Finding) -> bool {

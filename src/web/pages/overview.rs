@@ -7,12 +7,16 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::chart::{self, Rates};
-use super::lines::{self, FindingLine, WORST_FIRST};
+use super::lines::{self, Amount, FindingLine, WORST_FIRST};
 use super::verdict::{Facts, Verdict, verdict};
-use super::{Shell, has_data, render, words};
+use super::{Shell, encode, has_data, render, words};
+use crate::alert::page;
+use crate::alert::rule::Rule;
+use crate::alert::state::Instance;
 use crate::audit::Kind;
 use crate::outcome::{Amounts, Outcome, format_us};
 use crate::store::AlertRow;
+use crate::store::alerts::Open;
 use crate::web::AppState;
 use crate::web::coverage;
 use crate::web::error::PageError;
@@ -21,9 +25,13 @@ use crate::web::query::Params;
 use crate::web::summary::{self, ServiceSummary, Services, Summary};
 
 /// Findings shown here at most; the page of findings has all.
-const FINDINGS_SHOWN: u32 = 8;
+const FINDINGS_SHOWN: usize = 8;
+/// The newest of a severity, from which the worst are taken: amounts have no index.
+const FINDINGS_READ: u32 = 100;
 /// Alerts shown here at most; the page of alerts has all.
 const ALERTS_SHOWN: u32 = 8;
+/// Amounts of one alert that are shown; more are counted.
+const AMOUNTS_SHOWN: usize = 4;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -36,6 +44,8 @@ struct Overview {
     rates: Rates,
     services: Vec<ServiceLine>,
     findings: Vec<FindingLine>,
+    /// How many of a severity were looked at, if there may be more.
+    findings_of: Option<u32>,
     alerts: Vec<AlertLine>,
     more_alerts: i64,
 }
@@ -72,6 +82,13 @@ struct ServiceLine {
 pub(super) struct AlertLine {
     pub(super) name: String,
     pub(super) service: String,
+    /// Where to read on.
+    pub(super) url: String,
+    /// Its newest finding.
+    pub(super) newest: Option<String>,
+    /// What is confirmed and open.
+    pub(super) amounts: Vec<Amount>,
+    pub(super) more_amounts: usize,
     pub(super) severity: String,
     pub(super) started: Moment,
     pub(super) ended: Option<Moment>,
@@ -79,14 +96,32 @@ pub(super) struct AlertLine {
 
 impl AlertLine {
     pub(super) fn new(row: AlertRow, now_us: i64) -> Self {
+        let kind = Rule::parse(&row.rule).and_then(Rule::kind);
+        let seen = serde_json::from_str::<Instance>(&row.body).map(|alert| alert.seen).ok();
+        let example = seen.as_ref().and_then(|seen| seen.example.as_deref());
+        let mut amounts = seen.as_ref().map_or_else(Vec::new, |seen| open_amounts(&seen.open));
+        let more_amounts = amounts.len().saturating_sub(AMOUNTS_SHOWN);
+        amounts.truncate(AMOUNTS_SHOWN);
         Self {
             name: words::of_rule(&row.rule),
+            url: page(kind, &row.service, &row.env),
+            newest: kind.and(example).map(|id| format!("/findings/{}", encode(id))),
+            amounts,
+            more_amounts,
             service: lines::service(&row.service, &row.env),
             severity: row.severity,
             started: Moment::new(row.started_us, now_us),
             ended: row.ended_us.map(|at_us| Moment::new(at_us, now_us)),
         }
     }
+}
+
+fn open_amounts(open: &[Open]) -> Vec<Amount> {
+    let of = |open: &Open| {
+        let ledger = (!open.ledger.is_empty()).then_some(&*open.ledger);
+        lines::amounts(&open.amounts, ledger)
+    };
+    open.iter().flat_map(of).collect()
 }
 
 /// The first alerts of a state, and how many more there are.
@@ -125,6 +160,7 @@ async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, Page
     let (first, last) = chart::minutes(now_us);
     let counts = store.outcomes_by_minute(first, last, None).await?;
     let (alerts, more_alerts) = alert_lines(state, "firing", ALERTS_SHOWN, now_us).await?;
+    let (findings, is_worst_of) = worst(state, now_us).await?;
     let warmup_us = state.config.audit.warmup_us;
     let facts = Facts {
         has_data: has_data(state).await?,
@@ -143,22 +179,27 @@ async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, Page
         ledgers: ledgers(&services),
         rates: chart::rates(&counts, now_us),
         services: services.iter().map(|(name, sum)| service_line(name, sum, now_us)).collect(),
-        findings: worst(state, now_us).await?,
+        findings,
+        findings_of: is_worst_of.then_some(FINDINGS_READ),
         alerts,
         more_alerts,
     })
 }
 
-/// The newest open findings, worst first.
-async fn worst(state: &AppState, now_us: i64) -> Result<Vec<FindingLine>, PageError> {
-    let mut rows = Vec::new();
+/// Open findings, worst first, and whether not all of a severity were looked at.
+async fn worst(state: &AppState, now_us: i64) -> Result<(Vec<FindingLine>, bool), PageError> {
+    let (mut worst, mut is_cut) = (Vec::new(), false);
     for severity in WORST_FIRST {
-        let left = FINDINGS_SHOWN.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-        if left > 0 {
-            rows.extend(state.store.open_findings(severity.as_str(), None, left).await?);
+        if worst.len() < FINDINGS_SHOWN {
+            let store = &state.store;
+            let mut rows = store.open_findings(severity.as_str(), None, FINDINGS_READ).await?;
+            is_cut |= rows.len() >= FINDINGS_READ as usize;
+            lines::sort_worst_first(&mut rows);
+            worst.extend(rows);
         }
     }
-    Ok(lines::lines(&rows, now_us))
+    worst.truncate(FINDINGS_SHOWN);
+    Ok((lines::lines(&worst, now_us), is_cut))
 }
 
 fn facts(state: &AppState, services: &Services) -> Facts {
@@ -232,6 +273,6 @@ fn service_line(
         outcomes: heard.then(|| Outcome::ALL.into_iter().map(count).collect()),
         confirmed,
         suspected,
-        url: format!("/findings?service={}", super::encode(service)),
+        url: format!("/findings?service={}", encode(service)),
     }
 }
