@@ -108,7 +108,8 @@ async fn who_is_gone_for_long_is_shown_and_no_more_counted() {
     }
     let list = app.get("/sources").await.body;
     assert!(list.contains("Gone: silent for over a day"), "{list}");
-    assert!(list.contains("Not heard lately"), "{list}");
+    assert!(list.contains("</span>Not heard lately</div>"), "{list}");
+    assert_eq!(list.matches("silence proves nothing").count(), 1, "explained once: {list}");
     let counts = &app.get_json("/api/v1/services").await["services"][0]["sources"];
     assert_eq!(*counts, json!({"gone": "1", "quiet": "1", "open": "1"}));
     seed::run(&app, &["UPDATE sources SET last_push_us = 777500000000 WHERE id = 1"]).await;
@@ -169,8 +170,8 @@ async fn no_list_of_alerts_is_cut_without_saying_so() {
     assert!(app.get("/").await.body.contains("94 more firing"));
     let page = app.get("/alerts").await.body;
     let firing = page.split("<h2 id=\"pending\"").next().unwrap();
-    assert!(firing.contains("And 2 more") && !firing.contains("<b>Z</b>"), "{firing}");
-    assert!(page.contains("<b>Z</b>") && page.contains("And 1400 more"), "{page}");
+    assert!(firing.contains("And 2 more") && !firing.contains(">Z</a>"), "{firing}");
+    assert!(page.contains(">Z</a>") && page.contains("And 1400 more"), "{page}");
     let all = app.get_json("/api/v1/alerts").await["alerts"].as_array().unwrap().clone();
     assert_eq!((all.len(), &all[0]["state"]), (1603, &json!("firing")));
 }
@@ -273,10 +274,68 @@ async fn a_finding_tells_the_rule_the_witnesses_and_what_to_do() {
         "What to do",
         ">accepted again<",
         "Both carry the same trace id.",
+        "The first two are",
+        "Remove the cause: the window is too short.",
         "method=\"post\"",
     ] {
         assert!(body.contains(part), "{part}");
     }
+}
+
+#[tokio::test]
+async fn a_live_eviction_leads_to_the_leaks_of_its_service() {
+    let app = TestApp::start().await;
+    let mut eviction = seed::leak(1);
+    eviction["kind"] = json!("live_eviction");
+    eviction["service"] = json!("a&b");
+    seed::findings(&app, &[eviction]).await;
+    let body = app.get(&format!("/findings/{:032x}", 1)).await.body;
+    let link = "/findings?kind=duplicate_leak&#38;service=a%26b&#38;env=prod";
+    assert!(body.contains(link) && body.contains("the examples below"), "{body}");
+}
+
+#[tokio::test]
+async fn the_worst_finding_is_first() {
+    let app = TestApp::start().await;
+    // By number, which is the order of time: booked, at risk.
+    let amounts = [("50", "0"), ("0", "900"), ("70", "0"), ("0", "0"), ("50", "1"), ("50", "0")];
+    let leak = |(n, (booked, at_risk)): (u32, _)| {
+        let mut leak = seed::leak(n);
+        leak["amounts"] = json!({"overpaid": "0", "overcharged": "0", "underpaid": booked,
+            "undercharged": "0", "exposure": at_risk});
+        leak
+    };
+    let mut leaks: Vec<_> = (1..).zip(amounts).map(leak).collect();
+    leaks.push(leak((7, ("9999", "0"))));
+    leaks[6]["severity"] = json!("warning");
+    seed::findings(&app, &leaks).await;
+    seed::run(&app, &[seed::OUTCOME]).await;
+    let body = app.get("/").await.body;
+    let ids: Vec<_> = body
+        .split("<a href=\"/findings/")
+        .skip(1)
+        .map(|rest| u32::from_str_radix(&rest[..32], 16).unwrap())
+        .collect();
+    assert_eq!(ids, [3, 5, 6, 1, 2, 4, 7], "{body}");
+}
+
+#[tokio::test]
+async fn what_was_taken_among_lost_numbers_is_not_called_lost() {
+    let app = TestApp::start().await;
+    seed::run(
+        &app,
+        &[
+            "INSERT INTO sources VALUES (1, 'a', 'prod', 's1', 1, 1, 'open')",
+            "INSERT INTO boots VALUES (1, 1, '7', 1, 1, 10001, 0, '[[1,1],[9999,9999],\
+             [10001,10001]]', '[]', '[[2,9998]]', '[]', 1, '[]')",
+        ],
+    )
+    .await;
+    let page = app.get("/sources").await.body.replace('\u{202f}', "");
+    assert!(page.contains("up to 9997 lost: 2 to 9998") && page.contains("not counted"), "{page}");
+    let boot = &app.get_json("/api/v1/sources").await["sources"][0]["boot"];
+    let told = (&boot["received"], &boot["lost_at_most"], &boot["missing"]);
+    assert_eq!(told, (&json!(null), &json!("9997"), &json!("1")));
 }
 
 #[tokio::test]

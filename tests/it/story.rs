@@ -54,7 +54,7 @@ async fn from_push_to_page_to_a_closed_finding() {
     assert!(overview.contains("settle-poker") && !overview.contains("<script>"));
     let page = app.get(&format!("/findings/{}", finding["id"].as_str().unwrap())).await.body;
     assert!(page.contains(">accepted<") && page.contains(">accepted again<"), "{page}");
-    assert!(page.contains("5.000 s lie between the first two."));
+    assert!(page.contains("The first two are 5.000 s apart."));
 
     let link = page.split("href=\"/players/").nth(1).unwrap().split('"').next().unwrap();
     let rows = app.get(&format!("/players/{link}")).await.body;

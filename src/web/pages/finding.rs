@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::lines::{self, Amount};
-use super::words::{self, KindWords};
+use super::words::{self, KindWords, Step};
 use super::{Shell, player_url, render};
 use crate::audit::{Finding, Kind, Witness};
 use crate::limits::{MINUTE_US, SECOND_US};
@@ -24,6 +24,7 @@ struct FindingPage {
     shell: Shell,
     id: String,
     words: &'static KindWords,
+    steps: Vec<Step>,
     sentence: String,
     severity: &'static str,
     state: &'static str,
@@ -88,6 +89,7 @@ fn page(row: &FindingRow, is_closing: bool, now_us: i64) -> FindingPage {
         shell: Shell::new("/findings", now_us),
         id: finding.id.clone(),
         words: words::of_kind(finding.kind),
+        steps: words::steps(finding),
         sentence: words::sentence(finding),
         severity: finding.severity.as_str(),
         state: finding.state.as_str(),
@@ -135,7 +137,7 @@ fn facts(row: &FindingRow, now_us: i64) -> Vec<Fact> {
     facts
 }
 
-/// The time from the first acceptance to the next: tells a race from a replay.
+/// The time from the first acceptance to the next, as a sentence: tells a race from a replay.
 fn between(finding: &Finding) -> Option<String> {
     let (Kind::DuplicateLeak, [first, second, ..]) = (finding.kind, &*finding.witnesses) else {
         return None;
@@ -149,7 +151,7 @@ fn between(finding: &Finding) -> Option<String> {
         }
         _ => span(passed_us),
     };
-    Some(format!("{length}{clocks}"))
+    Some(format!("The first two are {length} apart{clocks}."))
 }
 
 fn same_trace(finding: &Finding) -> bool {

@@ -1,6 +1,7 @@
 //! The rules in words: what a finding means and what to do next. Readers are on call, often at
 //! night and often for the first time.
 
+use super::encode;
 use crate::audit::{Coverage, Finding, Kind, OrderKnown, Subject};
 use crate::web::format::{number, several};
 
@@ -37,8 +38,6 @@ const DUPLICATE_LEAK: KindWords = KindWords {
         "Look at both witnesses in the service's own log, by time, boot and number.",
         "Check in the wallet that the amount was really moved more than once.",
         "Correct the surplus booking (the later acceptance) in the wallet.",
-        "Remove the cause: a window that is too short, a guard that is off, two guards \
-         with separate memories.",
         "Close this finding with what you did. A new occurrence opens a new one.",
     ],
 };
@@ -52,7 +51,6 @@ const LIVE_EVICTION: KindWords = KindWords {
         "Compare the window's capacity with what a player needs: two settlements for \
          each game, for the room just left and the room just entered.",
         "Raise the capacity, or find out why more games run side by side than expected.",
-        "Watch for duplicate leaks of the players named below.",
     ],
 };
 
@@ -125,6 +123,65 @@ const REJECTED_EVIDENCE: KindWords = KindWords {
         "Send the mended outcomes again under the same numbers: they are taken then.",
     ],
 };
+
+/// A step of what to do, with an address if there is more to read.
+pub(super) struct Step {
+    /// What to do.
+    pub(super) text: &'static str,
+    /// What is to read, and where.
+    pub(super) more: Option<(&'static str, String)>,
+}
+
+/// What to do about a finding, step by step.
+pub(super) fn steps(finding: &Finding) -> Vec<Step> {
+    let step = |text| Step { text, more: None };
+    let mut steps: Vec<Step> = of_kind(finding.kind).steps.iter().copied().map(step).collect();
+    match finding.kind {
+        Kind::DuplicateLeak => {
+            steps.insert(steps.len().saturating_sub(1), step(remedy(&finding.cause)));
+        }
+        Kind::LiveEviction => steps.push(Step {
+            text: "Watch for duplicate leaks: the examples below are some of what was let go of.",
+            more: Some(("Duplicate leaks of this service", leaks_url(finding))),
+        }),
+        _ => {}
+    }
+    steps
+}
+
+fn leaks_url(finding: &Finding) -> String {
+    let (kind, service) = (Kind::DuplicateLeak.as_str(), encode(&finding.service));
+    format!("/findings?kind={kind}&service={service}&env={}", encode(&finding.env))
+}
+
+/// How the cause of a leak is removed.
+fn remedy(cause: &str) -> &'static str {
+    match cause {
+        "guard_off" => {
+            "Remove the cause: the guard was off. Switch it on, and find out who switched it off."
+        }
+        "evicted" => {
+            "Remove the cause: the window is too short. It had let go of this settlement before \
+             it came again. Raise the capacity, or the age if it fell out by age."
+        }
+        "restart" => {
+            "Remove the cause: the guard lost its memory when it restarted. Keep the window \
+             where a restart can\u{2019}t lose it."
+        }
+        "race" => {
+            "Remove the cause: two deliveries passed within one second. Either two guards have \
+             separate memories, or looking and remembering are not one step: make them one."
+        }
+        "split" => {
+            "Remove the cause: two guards with separate memories. Let them share one, or send \
+             all of a player\u{2019}s settlements to the same guard."
+        }
+        _ => {
+            "Find the cause, it is not known: a window that is too short, a guard that is off, \
+             two guards with separate memories?"
+        }
+    }
+}
 
 /// What happened, in one sentence.
 pub(super) fn sentence(finding: &Finding) -> String {
