@@ -36,6 +36,8 @@ CREATE TABLE notifications (
 CREATE INDEX notifications_waiting ON notifications (next_attempt_us) WHERE state = 'waiting';
 CREATE INDEX notifications_of_alert ON notifications (rule, service, env, created_us)
     WHERE state = 'waiting';
+CREATE INDEX notifications_by_delivery ON notifications (delivered_us)
+    WHERE delivered_us IS NOT NULL;
 CREATE INDEX notifications_by_time ON notifications (created_us);
 
 -- How far the engine has read the changes of the findings.

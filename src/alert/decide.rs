@@ -45,10 +45,8 @@ pub enum WhyNot {
     Pending,
     /// Nothing has happened since it was told.
     NothingNew,
-    /// It was told less than a minute ago.
+    /// That was decided, or delivered, less than a minute ago.
     TooSoon,
-    /// What was told before is not delivered yet; what is new goes with what comes next.
-    StillWaiting,
     /// It is over, and that it fired was never told.
     NeverTold,
     /// That it is over was told.
@@ -64,9 +62,9 @@ pub enum Decision {
     Hold(WhyNot),
 }
 
-/// Whether the receiver must be told of this alert. `waiting`: something told before is not
-/// delivered yet.
-pub fn decide(alert: &Instance, waiting: bool, now_us: i64) -> Decision {
+/// Whether the receiver must be told of this alert. `lately`: something of it was delivered within
+/// [`GROWTH_EVERY_US`], however long ago that was decided.
+pub fn decide(alert: &Instance, lately: bool, now_us: i64) -> Decision {
     let told = alert.told.as_ref();
     match (alert.state, told.map(|told| (told.state, told))) {
         (AlertState::Pending, _) => Decision::Hold(WhyNot::Pending),
@@ -76,22 +74,20 @@ pub fn decide(alert: &Instance, waiting: bool, now_us: i64) -> Decision {
         (AlertState::Resolved, Some(_)) => Decision::Hold(WhyNot::EndTold),
         (AlertState::Resolved, None) => Decision::Hold(WhyNot::NeverTold),
         (AlertState::Firing, Some((AlertState::Firing, told))) => {
-            decide_growth(&alert.seen, told, waiting, now_us)
+            decide_growth(&alert.seen, told, lately, now_us)
         }
         (AlertState::Firing, _) => Decision::Notify(Because::Fired),
     }
 }
 
-fn decide_growth(seen: &Seen, told: &Told, waiting: bool, now_us: i64) -> Decision {
+fn decide_growth(seen: &Seen, told: &Told, lately: bool, now_us: i64) -> Decision {
     if seen.severity > told.seen.severity {
         Decision::Notify(Because::SeverityRose)
     } else if amount_grew(&told.seen.open, &seen.open) {
         Decision::Notify(Because::AmountGrew)
     } else if seen.newest_us <= told.seen.newest_us {
         Decision::Hold(WhyNot::NothingNew)
-    } else if waiting {
-        Decision::Hold(WhyNot::StillWaiting)
-    } else if now_us < told.at_us.saturating_add(GROWTH_EVERY_US) {
+    } else if lately || now_us < told.at_us.saturating_add(GROWTH_EVERY_US) {
         Decision::Hold(WhyNot::TooSoon)
     } else {
         Decision::Notify(Because::Grew)
@@ -150,9 +146,9 @@ mod tests {
             (Resolved, told(Resolved), Hold(WhyNot::EndTold)),
         ];
         for (state, told, wanted) in table {
-            for waiting in [false, true] {
+            for lately in [false, true] {
                 let alert = alert(state, told.clone(), seen(Severity::Warning, 5, 100));
-                assert_eq!(decide(&alert, waiting, TOLD_AT), wanted, "{state:?} {told:?}");
+                assert_eq!(decide(&alert, lately, TOLD_AT), wanted, "{state:?} {told:?}");
             }
         }
     }
@@ -163,11 +159,11 @@ mod tests {
         use Severity::{Critical, Info, Warning};
         let minute = GROWTH_EVERY_US;
         let table = [
-            // (seen, waiting, since it was told, decision)
+            // (seen, delivered lately, since it was told, decision)
             (seen(Warning, 5, 100), false, minute, Hold(WhyNot::NothingNew)),
             (seen(Warning, 6, 100), false, minute - 1, Hold(WhyNot::TooSoon)),
             (seen(Warning, 6, 100), false, minute, Notify(Because::Grew)),
-            (seen(Warning, 6, 100), true, minute, Hold(WhyNot::StillWaiting)),
+            (seen(Warning, 6, 100), true, minute, Hold(WhyNot::TooSoon)),
             (seen(Critical, 5, 100), true, 0, Notify(Because::SeverityRose)),
             (seen(Info, 5, 100), false, minute, Hold(WhyNot::NothingNew)),
             (seen(Warning, 6, 999), false, 0, Hold(WhyNot::TooSoon)),
@@ -175,9 +171,9 @@ mod tests {
             (seen(Critical, 6, 1_000), false, 0, Notify(Because::SeverityRose)),
             (seen(Warning, 6, 1), false, 0, Hold(WhyNot::TooSoon)),
         ];
-        for (seen, waiting, later_us, wanted) in table {
+        for (seen, lately, later_us, wanted) in table {
             let alert = alert(AlertState::Firing, told(AlertState::Firing), seen.clone());
-            assert_eq!(decide(&alert, waiting, TOLD_AT + later_us), wanted, "{seen:?}");
+            assert_eq!(decide(&alert, lately, TOLD_AT + later_us), wanted, "{seen:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
-use super::decide::{Because, Decision, decide};
+use super::decide::{Because, Decision, GROWTH_EVERY_US, decide};
 use super::key::Key;
 use super::notify::{self, WEBHOOK};
 use super::observe::{self, Alerts, Look};
@@ -47,9 +47,9 @@ impl Engine {
         let mut transaction = alerts::begin(&mut writer).await?;
         let alerts = read(&mut transaction).await?;
         let (look, newest) = observe::look(&mut transaction, &alerts, &rejects, now_us).await?;
-        let waiting = transaction.waiting().await?;
+        let lately = transaction.delivered(now_us.saturating_sub(GROWTH_EVERY_US)).await?;
         let links = self.links.as_deref();
-        let round = Round { transaction, alerts, waiting, links, now_us, did: Did::default() };
+        let round = Round { transaction, alerts, lately, links, now_us, did: Did::default() };
         let (mut transaction, did) = round.evaluate(look).await?;
         let Did { stepped, no_room, crowded_out, .. } = did;
         // What found no room is looked at again.
@@ -75,8 +75,8 @@ struct Round<'a> {
     transaction: AlertTransaction<'a>,
     /// Where the alerts stood before.
     alerts: Alerts,
-    /// Those about which something waits to be delivered.
-    waiting: BTreeSet<(String, String, String)>,
+    /// Those of which something was delivered lately.
+    lately: BTreeSet<(String, String, String)>,
     links: Option<&'a str>,
     now_us: i64,
     did: Did,
@@ -132,7 +132,7 @@ impl<'a> Round<'a> {
 
     /// Tells of an alert if somebody must know, and keeps it.
     async fn keep(&mut self, key: Key, mut alert: Instance) -> Result<(), StoreError> {
-        let decision = decide(&alert, self.waiting.contains(&key.stored()), self.now_us);
+        let decision = decide(&alert, self.lately.contains(&key.stored()), self.now_us);
         if let (Decision::Notify(because), Some(links)) = (decision, self.links) {
             let told = tell(&key, &mut alert, because, links, self.now_us)?;
             self.did.crowded_out += self.transaction.enqueue(&told).await?;

@@ -207,14 +207,15 @@ async fn what_is_new_is_told_once_a_minute_and_at_once_if_it_is_tenfold() {
     assert_eq!(world.step(NOON_US + SECOND_US).await, NOTHING);
     assert_eq!(world.step(NOON_US + MINUTE_US - 1).await, NOTHING);
     assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Grew]);
+    assert_eq!(world.deliver(NOON_US + MINUTE_US).await.len(), 1);
     assert_eq!(world.step(NOON_US + 5 * MINUTE_US).await, NOTHING, "nothing new since");
-    assert_eq!(world.deliver(NOON_US + 5 * MINUTE_US).await.len(), 1);
     world.leak(3, NOON_US + 5 * MINUTE_US, 1_999).await;
     assert_eq!(world.step(NOON_US + 5 * MINUTE_US).await, [Because::Grew]);
     world.leak(4, NOON_US + 5 * MINUTE_US, 19_990).await;
     assert_eq!(world.step(NOON_US + 5 * MINUTE_US + 1).await, [Because::AmountGrew]);
     let got = world.deliver(NOON_US + 5 * MINUTE_US + 2).await;
-    assert!(got[0].description().contains("overpaid 1999 "), "oldest first");
+    assert!(got[0].description().contains("overpaid 19990 "), "instead of what waited");
+    assert!(world.deliver(NOON_US + 5 * MINUTE_US + 2).await.is_empty());
 }
 
 #[tokio::test]
@@ -327,8 +328,8 @@ async fn a_restart_neither_forgets_nor_repeats() {
     assert_eq!(world.deliver(NOON_US + 1).await.len(), 1);
     world.leak(2, NOON_US + 2, 150).await;
     world = world.restart().await;
-    assert_eq!(world.step(NOON_US + MINUTE_US - 1).await, NOTHING, "told a minute ago at most");
-    assert_eq!(world.step(NOON_US + MINUTE_US).await, [Because::Grew]);
+    assert_eq!(world.step(NOON_US + MINUTE_US).await, NOTHING, "delivered less than a minute ago");
+    assert_eq!(world.step(NOON_US + MINUTE_US + 1).await, [Because::Grew]);
     world = world.restart().await;
     assert_eq!(world.step(NOON_US + 2 + RECENT_US).await, [Because::Resolved]);
     assert!(world.deliver(NOON_US + RECENT_US).await.len() == 1);
@@ -373,19 +374,64 @@ async fn a_failed_delivery_is_repeated_with_its_id_through_restarts() {
 }
 
 #[tokio::test]
-async fn what_is_new_does_not_pile_up_while_the_receiver_is_away() {
+async fn after_an_outage_one_post_says_what_is_so_and_the_next_comes_a_minute_later() {
     let mut world = World::new().await;
-    world.leak(1, NOON_US, 100).await;
+    world.leak(1, NOON_US, 5).await;
     assert_eq!(world.step(NOON_US).await, [Because::Fired]);
+    world.receiver.answers(Answer::Status(503));
+    assert_eq!(world.deliver(NOON_US).await.len(), 1);
     for minute in 1..10 {
         let now_us = NOON_US + minute * MINUTE_US;
-        world.leak(1 + minute, now_us, 100 + i128::from(minute)).await;
-        assert_eq!(world.step(now_us).await, NOTHING);
+        world.leak(1 + minute, now_us, 5 + i128::from(minute)).await;
+        assert_eq!(world.step(now_us).await, [Because::Grew]);
     }
-    let now_us = NOON_US + 10 * MINUTE_US;
-    assert_eq!(world.deliver(now_us).await.len(), 1);
-    assert_eq!(world.step(now_us).await, [Because::Grew]);
-    assert!(world.deliver(now_us).await[0].description().contains("overpaid 109 "));
+    let now_us = NOON_US + 9 * MINUTE_US + SECOND_US;
+    world.leak(11, now_us, 1_275).await;
+    assert_eq!(world.step(now_us).await, [Because::AmountGrew]);
+    let got = world.deliver(now_us).await;
+    assert!(got[0].description().contains("overpaid 1275 "), "{}", got[0].description());
+    assert!(world.deliver(now_us).await.is_empty(), "nothing else waits");
+    world.leak(12, now_us + 1, 1_280).await;
+    assert_eq!(world.step(now_us + MINUTE_US - 1).await, NOTHING);
+    assert_eq!(world.step(now_us + MINUTE_US).await, [Because::Grew]);
+    // Delivered late: the minute is counted from then.
+    let late_us = now_us + 2 * MINUTE_US;
+    assert_eq!(world.deliver(late_us).await.len(), 1);
+    world.leak(13, late_us, 1_290).await;
+    assert_eq!(world.step(late_us + MINUTE_US - 1).await, NOTHING);
+    assert_eq!(world.step(late_us + MINUTE_US).await, [Because::Grew]);
+}
+
+/// What is critical goes first and, once anything got there, at once.
+#[tokio::test]
+async fn after_an_outage_what_is_critical_does_not_wait_out_its_backoff() {
+    let mut world = World::new().await;
+    let gap = |env: &str| {
+        let (kind, severity, id) = (Kind::TelemetryGap, Severity::Info, env.to_owned());
+        Finding { id, kind, severity, env: env.into(), ..fixtures::leak("", 0) }
+    };
+    world.put(&gap("a"), 1, NOON_US).await;
+    world.step(NOON_US).await;
+    world.leak(2, NOON_US + 1, 100).await;
+    world.step(NOON_US + 1).await;
+    let mut now_us = NOON_US + 1;
+    for wait in [1, 2, 4, 8] {
+        world.receiver.answers(Answer::Status(503));
+        let got = world.deliver(now_us).await;
+        assert_eq!(got[0].json()["commonLabels"]["alertname"], "DuplicateLeak", "before its elder");
+        now_us += wait * SECOND_US;
+    }
+    // The critical one waits 8 s; what was never tried gets there, and with it the news.
+    now_us -= 7 * SECOND_US;
+    world.put(&gap("b"), 3, now_us).await;
+    world.step(now_us).await;
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let got = world.deliver(now_us).await;
+        order.push(got[0].json()["commonLabels"].clone());
+    }
+    let order: Vec<_> = order.iter().map(|of| [&of["alertname"], &of["env"]]).collect();
+    assert_eq!(order, [["TelemetryGap", "a"], ["DuplicateLeak", "prod"], ["TelemetryGap", "b"]]);
 }
 
 #[tokio::test]
@@ -554,7 +600,7 @@ async fn an_alert_without_room_waits_and_is_not_lost() {
 }
 
 #[tokio::test]
-async fn news_waits_for_no_failure_and_each_attempt_has_its_own_time() {
+async fn nothing_waits_for_a_failure_and_each_attempt_has_its_own_time() {
     let mut world = World::new().await;
     for (n, service) in ["a", "b"].into_iter().enumerate() {
         let id = format!("f{n}");
@@ -566,17 +612,16 @@ async fn news_waits_for_no_failure_and_each_attempt_has_its_own_time() {
     world.receiver.answers(Answer::Status(500));
     let clock = Clock::manual(NOON_US);
     assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Answered);
-    // The failed one may be tried again, and is older; the other was never tried.
-    clock.advance(MINUTE_US);
+    // The failed one is older, and not due yet; the answer to the other makes it so.
     for _ in 0..2 {
         assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Answered);
-        clock.advance(SECOND_US);
+        clock.advance(SECOND_US / 10);
     }
     assert_eq!(world.courier.step(&clock).await.unwrap(), Sent::Nothing);
     let log = world.log().await;
     let of = |attempts| log.iter().find(|row| row.attempts == attempts).unwrap();
-    assert_eq!(of(1).delivered_us, Some(NOON_US + MINUTE_US));
-    assert_eq!(of(2).delivered_us, Some(NOON_US + MINUTE_US + SECOND_US));
+    assert_eq!(of(1).delivered_us, Some(NOON_US));
+    assert_eq!(of(2).delivered_us, Some(NOON_US + SECOND_US / 10));
 }
 
 #[tokio::test]

@@ -7,13 +7,13 @@ use sqlx::{Connection, Sqlite, SqliteConnection, Transaction};
 
 use super::gauges::read_amount;
 use super::totals::{self, Total};
-use super::{AlertRow, Store, StoreError};
+use super::{AlertRow, StoreError};
 use crate::limits;
 use crate::outcome::Amounts;
 
 /// One evaluation, or one note about a delivery. Dropped before its commit, nothing has happened.
 pub struct AlertTransaction<'a> {
-    inner: Transaction<'a, Sqlite>,
+    pub(super) inner: Transaction<'a, Sqlite>,
 }
 
 /// What changed since it was read last.
@@ -244,12 +244,20 @@ const PUT: &str = "INSERT INTO alerts \
      state = excluded.state, severity = excluded.severity, started_us = excluded.started_us, \
      ended_us = excluded.ended_us, body = excluded.body";
 const FORGET: &str = "DELETE FROM alerts WHERE rule = $1 AND service = $2 AND env = $3";
-const WAITING: &str = "SELECT DISTINCT rule, service, env FROM notifications \
-     WHERE state = 'waiting'";
-/// Due at once, whatever the clock says: `created_us` gives the order.
+const DELIVERED: &str = "SELECT DISTINCT rule, service, env FROM notifications \
+     WHERE delivered_us > $1";
+/// What waits of this alert since it came to fire; what is from before a `resolved` is another
+/// story, and is told.
+const SUPERSEDE: &str = "UPDATE notifications SET state = 'given_up', \
+     last_error = 'superseded by ' || $1 WHERE id IN (SELECT id FROM notifications AS n \
+     WHERE state = 'waiting' AND rule = $2 AND service = $3 AND env = $4 AND created_us < $5 \
+     AND NOT EXISTS (SELECT 1 FROM notifications AS over WHERE over.state = 'waiting' \
+     AND over.rule = n.rule AND over.service = n.service AND over.env = n.env \
+     AND over.because = 'resolved' AND over.created_us >= n.created_us)) \
+     RETURNING attempts, next_attempt_us";
 const ENQUEUE: &str = "INSERT INTO notifications (id, receiver, rule, service, env, because, \
      created_us, payload, state, attempts, next_attempt_us) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', 0, 0)";
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9, $10)";
 const CROWDED_OUT: &str = "UPDATE notifications SET state = 'given_up', \
      last_error = 'too many notifications are waiting' WHERE id IN (SELECT id \
      FROM notifications WHERE state = 'waiting' \
@@ -287,16 +295,21 @@ impl AlertTransaction<'_> {
         Ok(())
     }
 
-    /// The alerts about which something waits to be delivered.
-    pub async fn waiting(&mut self) -> Result<BTreeSet<(String, String, String)>, StoreError> {
+    /// The alerts of which something was delivered after `after_us`.
+    pub async fn delivered(
+        &mut self,
+        after_us: i64,
+    ) -> Result<BTreeSet<(String, String, String)>, StoreError> {
         let rows: Vec<(String, String, String)> =
-            sqlx::query_as(WAITING).fetch_all(&mut *self.inner).await?;
+            sqlx::query_as(DELIVERED).bind(after_us).fetch_all(&mut *self.inner).await?;
         Ok(rows.into_iter().collect())
     }
 
-    /// Keeps a notification to be sent. Returns how many others were given up for want of room.
+    /// Keeps a notification to be sent: instead of what waits of the same alert, unless one of
+    /// the two is about its end. Returns how many others were given up for want of room.
     pub async fn enqueue(&mut self, notification: &Notification) -> Result<u64, StoreError> {
         let (rule, service, env) = &notification.key;
+        let (attempts, next_attempt_us) = self.supersede(notification).await?;
         sqlx::query(ENQUEUE)
             .bind(&notification.id)
             .bind(&notification.receiver)
@@ -306,6 +319,8 @@ impl AlertTransaction<'_> {
             .bind(&notification.because)
             .bind(notification.created_us)
             .bind(&notification.payload)
+            .bind(attempts)
+            .bind(next_attempt_us)
             .execute(&mut *self.inner)
             .await?;
         let crowded_out = sqlx::query(CROWDED_OUT)
@@ -315,55 +330,27 @@ impl AlertTransaction<'_> {
         sqlx::query(PRUNE).bind(limits::NOTIFICATIONS_KEPT_MAX).execute(&mut *self.inner).await?;
         Ok(crowded_out.rows_affected())
     }
-}
 
-const DUE: &str = "SELECT id, receiver, rule, service, env, because, created_us, payload, \
-     attempts FROM notifications AS n WHERE state = 'waiting' AND next_attempt_us <= $1 \
-     AND NOT EXISTS (SELECT 1 FROM notifications AS earlier WHERE earlier.state = 'waiting' \
-     AND earlier.rule = n.rule AND earlier.service = n.service AND earlier.env = n.env \
-     AND (earlier.created_us, earlier.id) < (n.created_us, n.id)) \
-     ORDER BY next_attempt_us, created_us, id LIMIT 1";
-
-impl Store {
-    /// What is to be sent next: what was never tried first, so that news waits for no failure;
-    /// of one alert only the oldest, so that nobody hears of an end before its beginning.
-    pub async fn due_notification(&self, now_us: i64) -> Result<Option<Notification>, StoreError> {
-        type Row = (String, String, String, String, String, String, i64, String, i64);
-        let row: Option<Row> =
-            sqlx::query_as(DUE).bind(now_us).fetch_optional(self.readers()).await?;
-        Ok(row.map(|row| {
-            let (id, receiver, rule, service, env, because, created_us, payload, attempts) = row;
-            let key = (rule, service, env);
-            Notification { id, receiver, key, because, created_us, payload, attempts }
-        }))
+    /// The attempts that the notification starts with, and when it is due: those of what it
+    /// supersedes, since news makes a receiver no better. Else at once, whatever the clock says.
+    async fn supersede(&mut self, by: &Notification) -> Result<(i64, i64), StoreError> {
+        if by.because == "resolved" {
+            return Ok((0, 0));
+        }
+        let (rule, service, env) = &by.key;
+        let rows: Vec<(i64, i64)> = sqlx::query_as(SUPERSEDE)
+            .bind(&by.id)
+            .bind(rule)
+            .bind(service)
+            .bind(env)
+            .bind(by.created_us)
+            .fetch_all(&mut *self.inner)
+            .await?;
+        Ok(rows.into_iter().max().unwrap_or((0, 0)))
     }
 }
-
-const NOTE: &str = "UPDATE notifications SET state = $2, attempts = attempts + 1, \
-     next_attempt_us = COALESCE($3, next_attempt_us), last_error = $4, delivered_us = $5 \
-     WHERE id = $1 AND state = 'waiting'";
 
 impl AlertTransaction<'_> {
-    /// Notes how an attempt went.
-    pub async fn note_attempt(&mut self, id: &str, attempt: &Attempt) -> Result<(), StoreError> {
-        let (state, next_attempt_us, error, delivered_us) = match attempt {
-            Attempt::Delivered { at_us } => ("delivered", None, None, Some(*at_us)),
-            Attempt::Failed { next_attempt_us, error } => {
-                ("waiting", Some(*next_attempt_us), Some(error), None)
-            }
-            Attempt::GivenUp { error } => ("given_up", None, Some(error), None),
-        };
-        sqlx::query(NOTE)
-            .bind(id)
-            .bind(state)
-            .bind(next_attempt_us)
-            .bind(error)
-            .bind(delivered_us)
-            .execute(&mut *self.inner)
-            .await?;
-        Ok(())
-    }
-
     /// Moves counters with this transaction.
     pub async fn add_totals(&mut self, totals: &[Total]) -> Result<(), StoreError> {
         totals::add(&mut self.inner, totals::SHARED, totals).await
@@ -377,8 +364,10 @@ impl AlertTransaction<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::deliveries::{DUE, WAKE};
     use super::*;
     use crate::audit::{Finding, Severity, State};
+    use crate::store::Store;
     use crate::store::fixtures::{self, Fixture, NOON_US};
 
     fn key(a: &str, b: &str, c: &str) -> (String, String, String) {
@@ -462,7 +451,9 @@ mod tests {
             (NEWEST, "findings_by_gain"),
             (CHANGED, "findings_by_change"),
             (DUE, "notifications_of_alert (rule=? AND service=? AND env=?"),
-            (WAITING, "notifications_of_alert"),
+            (DELIVERED, "notifications_by_delivery"),
+            (SUPERSEDE, "notifications_of_alert (rule=? AND service=? AND env=?"),
+            (WAKE, "notifications_waiting"),
         ] {
             let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let rows: Vec<(i64, i64, i64, String)> =
@@ -559,26 +550,28 @@ mod tests {
     #[tokio::test]
     async fn notifications_are_due_in_order_one_of_each_alert() {
         let Fixture { store, _folder } = fixtures::store().await;
-        for (id, rule, created_us) in [("3", "A", 30), ("1", "A", 10), ("2", "B", 20)] {
-            once(&store, async |t| t.enqueue(&notification(id, rule, created_us)).await).await;
+        let over = Notification { because: "resolved".into(), ..notification("3", "A", 30) };
+        for one in [&over, &notification("1", "A", 10), &notification("2", "B", 20)] {
+            once(&store, async |t| t.enqueue(one).await).await;
         }
         let due = async |now_us| store.due_notification(now_us).await.unwrap();
         assert_eq!(due(9).await, Some(notification("1", "A", 10)));
-        let waiting = once(&store, async |t| t.waiting().await).await;
-        assert_eq!(waiting, BTreeSet::from([key("A", "s", "prod"), key("B", "s", "prod")]));
 
         let failed = Attempt::Failed { next_attempt_us: 50, error: "no".into() };
         once(&store, async |t| t.note_attempt("1", &failed).await).await;
-        assert_eq!(due(99).await, Some(notification("2", "B", 20)), "no news waits for a failure");
+        assert_eq!(due(49).await, Some(notification("2", "B", 20)), "nothing waits for a failure");
         once(&store, async |t| t.note_attempt("2", &Attempt::Delivered { at_us: 31 }).await).await;
-        assert_eq!(due(49).await, None, "3 comes after 1");
+        let delivered = async |after_us| once(&store, async |t| t.delivered(after_us).await).await;
+        assert_eq!(delivered(30).await, BTreeSet::from([key("B", "s", "prod")]));
+        assert_eq!(delivered(31).await, BTreeSet::new());
+        assert_eq!(due(30).await, None, "3 comes after 1");
         let again = Notification { attempts: 1, ..notification("1", "A", 10) };
-        assert_eq!(due(50).await, Some(again));
+        assert_eq!(due(31).await, Some(again), "the receiver is back");
         once(&store, async |t| {
             t.note_attempt("1", &Attempt::GivenUp { error: "never".into() }).await
         })
         .await;
-        assert_eq!(due(50).await, Some(notification("3", "A", 30)));
+        assert_eq!(due(50).await, Some(over));
 
         let log = store.notification_rows(None, 9).await.unwrap();
         let short = log.iter().map(|row| {
@@ -595,6 +588,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_waits_is_superseded_but_neither_an_end_nor_what_is_before_it() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let of = |id: &str, because: &str, created_us| Notification {
+            because: because.into(),
+            ..notification(id, "A", created_us)
+        };
+        let failed = Attempt::Failed { next_attempt_us: 90, error: "no".into() };
+        for one in [of("1", "fired", 10), of("2", "resolved", 20), of("3", "fired", 30)] {
+            once(&store, async |t| t.enqueue(&one).await).await;
+        }
+        once(&store, async |t| t.enqueue(&notification("b", "B", 35)).await).await;
+        once(&store, async |t| t.note_attempt("3", &failed).await).await;
+        once(&store, async |t| t.enqueue(&of("4", "grew", 40)).await).await;
+        let rows = async || {
+            let mut rows = store.notification_rows(None, 9).await.unwrap();
+            rows.sort_by(|a, b| a.id.cmp(&b.id));
+            let short = rows.into_iter().map(|row| (row.id + " " + &row.state, row.attempts));
+            short.collect::<Vec<_>>()
+        };
+        let row = |text: &str, attempts| (text.to_owned(), attempts);
+        assert_eq!(
+            rows().await,
+            [
+                row("1 waiting", 0),
+                row("2 waiting", 0),
+                row("3 given_up", 1),
+                row("4 waiting", 1),
+                row("b waiting", 0),
+            ]
+        );
+        let log = store.notification_rows(None, 9).await.unwrap();
+        let superseded = log.iter().find(|row| row.id == "3").unwrap();
+        assert_eq!(superseded.last_error.as_deref(), Some("superseded by 4"));
+        // An attempt that was under way meanwhile: failed, it is still superseded.
+        once(&store, async |t| t.note_attempt("3", &failed).await).await;
+        assert_eq!(rows().await[2], row("3 given_up", 1));
+        once(&store, async |t| t.note_attempt("3", &Attempt::Delivered { at_us: 50 }).await).await;
+        assert_eq!(rows().await[2], row("3 delivered", 2));
+    }
+
+    #[tokio::test]
     async fn what_waits_and_what_is_kept_is_bounded_and_the_oldest_goes() {
         let Fixture { store, _folder } = fixtures::store().await;
         fixtures::run(
@@ -607,7 +641,7 @@ mod tests {
         )
         .await;
         let crowded_out =
-            once(&store, async |t| t.enqueue(&notification("new", "A", 20_000)).await).await;
+            once(&store, async |t| t.enqueue(&notification("new", "B", 20_000)).await).await;
         assert_eq!(crowded_out, 1);
         let count: (i64, i64, String) = sqlx::query_as(
             "SELECT SUM(state = 'waiting'), SUM(state <> 'waiting'), \

@@ -7,6 +7,7 @@
 
 pub mod alerts;
 mod alerts_read;
+mod deliveries;
 mod dialect;
 mod facts;
 mod findings_read;
