@@ -1,11 +1,11 @@
-//! What is delivered next, and notes about how that went. Apart from the alerts: the courier goes at
-//! the pace of the receiver, an evaluation at that of the findings.
+//! What is delivered next, and notes about how that went. Apart from the alerts: the courier goes
+//! at the pace of the receiver, an evaluation at that of the findings.
 
 use super::alerts::{AlertTransaction, Attempt, Notification};
 use super::{Store, StoreError};
 
-pub(super) const DUE: &str = "SELECT n.id, n.receiver, n.rule, n.service, n.env, n.because, n.created_us, \
-     n.payload, n.attempts FROM notifications AS n LEFT JOIN alerts AS a \
+pub(super) const DUE: &str = "SELECT n.id, n.receiver, n.rule, n.service, n.env, n.because, \
+     n.created_us, n.payload, n.attempts FROM notifications AS n LEFT JOIN alerts AS a \
      ON a.rule = n.rule AND a.service = n.service AND a.env = n.env \
      WHERE n.state = 'waiting' AND n.next_attempt_us <= $1 \
      AND NOT EXISTS (SELECT 1 FROM notifications AS earlier WHERE earlier.state = 'waiting' \
@@ -32,8 +32,8 @@ impl Store {
 const NOTE: &str = "UPDATE notifications SET state = $2, attempts = attempts + 1, \
      next_attempt_us = COALESCE($3, next_attempt_us), last_error = $4, delivered_us = $5 \
      WHERE id = $1 AND (state = 'waiting' OR $2 = 'delivered')";
-pub(super) const WAKE: &str = "UPDATE notifications SET next_attempt_us = $2 WHERE state = 'waiting' \
-     AND next_attempt_us > $2 \
+pub(super) const WAKE: &str = "UPDATE notifications SET next_attempt_us = $2 \
+     WHERE state = 'waiting' AND next_attempt_us > $2 \
      AND receiver = (SELECT receiver FROM notifications WHERE id = $1)";
 
 impl AlertTransaction<'_> {
