@@ -143,35 +143,7 @@ impl Client {
 
     /// An outcome of this source, to be filled in and recorded.
     pub fn draft(&self, player: Id, signature: Signature, outcome: Outcome) -> Event {
-        Event {
-            from: self.heart.settings().from.clone(),
-            boot: None,
-            seq: None,
-            event_id: None,
-            occurred_us: 0,
-            ledger_named: None,
-            player,
-            signature,
-            outcome,
-            window: None,
-            evicted: Vec::new(),
-            guard: None,
-            guard_mode: None,
-            reason: None,
-            reference: None,
-            reversal_of: None,
-            attempt: None,
-            effect: None,
-            booked_room: None,
-            request_id: None,
-            state_version: None,
-            state_hash: None,
-            message_id: None,
-            service_version: None,
-            trace_id: None,
-            check_us: None,
-            response_us: None,
-        }
+        Event::new(self.heart.settings().from.clone(), player, signature, outcome)
     }
 
     /// Numbers and stamps an outcome, and keeps it until it is told. Never waits for the network.

@@ -90,6 +90,39 @@ pub struct Event {
 }
 
 impl Event {
+    /// An outcome that says nothing but what it must; without an identity yet.
+    pub fn new(from: SourceName, player: Id, signature: Signature, outcome: Outcome) -> Self {
+        Self {
+            from,
+            boot: None,
+            seq: None,
+            event_id: None,
+            occurred_us: 0,
+            ledger_named: None,
+            player,
+            signature,
+            outcome,
+            window: None,
+            evicted: Vec::new(),
+            guard: None,
+            guard_mode: None,
+            reason: None,
+            reference: None,
+            reversal_of: None,
+            attempt: None,
+            effect: None,
+            booked_room: None,
+            request_id: None,
+            state_version: None,
+            state_hash: None,
+            message_id: None,
+            service_version: None,
+            trace_id: None,
+            check_us: None,
+            response_us: None,
+        }
+    }
+
     /// The run and the number in it, where the source counts.
     pub fn sequence(&self) -> Option<(Boot, u64)> {
         self.boot.zip(self.seq)

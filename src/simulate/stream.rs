@@ -258,34 +258,14 @@ impl Source {
     }
 
     fn event(&self, delivery: &Delivery, signature: Signature) -> Result<Event, IdError> {
+        let player = Id::parse(&format!("p-{:04}", delivery.player))?;
         Ok(Event {
-            from: self.name.clone(),
-            boot: None,
-            seq: None,
-            event_id: None,
             occurred_us: delivery.at_us,
             ledger_named: self.ledger.clone(),
-            player: Id::parse(&format!("p-{:04}", delivery.player))?,
-            signature,
-            outcome: Outcome::Unknown,
-            window: None,
-            evicted: Vec::new(),
             guard: Some(Id::parse("signature_window")?),
             guard_mode: Some(GuardMode::Local),
-            reason: None,
-            reference: None,
-            reversal_of: None,
-            attempt: None,
-            effect: None,
-            booked_room: None,
-            request_id: None,
-            state_version: None,
-            state_hash: None,
-            message_id: None,
-            service_version: None,
             trace_id: Some(Id::parse(&format!("{:032x}", delivery.trace))?),
-            check_us: None,
-            response_us: None,
+            ..Event::new(self.name.clone(), player, signature, Outcome::Unknown)
         })
     }
 }
