@@ -216,8 +216,8 @@ impl Collector {
     }
 }
 
-/// Folds records in memory and returns the rows.
-fn fold(audit: &mut Audit, rows: &mut BTreeMap<String, Finding>, record: &Record) {
+/// Folds a record in memory, settles what is due, and keeps the rows.
+pub fn fold(audit: &mut Audit, rows: &mut BTreeMap<String, Finding>, record: &Record) {
     audit.fold(record);
     loop {
         let ready = audit.ready();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dedupwatch::audit::{Audit, Change, Finding, Settings, State};
+use dedupwatch::audit::{Audit, Finding, Settings, State};
 use dedupwatch::client::http;
 use dedupwatch::clock::Clock;
 use dedupwatch::outcome::{
@@ -17,6 +17,7 @@ use dedupwatch::simulate::truth::{Truth, TruthSettings};
 use dedupwatch::simulate::{Step, Stream, StreamSettings};
 use serde_json::json;
 
+use crate::cases::fold;
 use crate::support::{TestApp, now_us, program};
 
 /// Each fault, and combinations of them; early, in the middle, and so late that what was lost is
@@ -157,20 +158,7 @@ fn audit(log: Log, end_us: i64) -> Vec<Finding> {
     records.push((late_us, Body::Tick));
     for (n, (received_us, body)) in (1..).zip(records) {
         let position = Position { collector: 1, n };
-        audit.fold(&Record { position, received_us, body });
-        loop {
-            let ready = audit.ready();
-            if ready.is_empty() {
-                break;
-            }
-            audit.settle(&ready);
-        }
-        for (id, change) in audit.book.take_changes() {
-            match change {
-                Change::Write { finding, .. } => rows.insert(id, *finding),
-                Change::Withdraw => rows.remove(&id),
-            };
-        }
+        fold(&mut audit, &mut rows, &Record { position, received_us, body });
     }
     rows.into_values().filter(|finding| finding.state != State::Closed).collect()
 }
