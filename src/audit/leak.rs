@@ -35,11 +35,11 @@ pub(super) fn judge<'a>(
     if facts.accepted.len() < 2 {
         return Leak { verdict: None, order_missing: false };
     }
-    let surplus = surplus(sources, facts, game, refs, Placing::Late);
-    let at_most = self::surplus(sources, facts, game, refs, Placing::Early);
+    let least = surplus(sources, facts, game, refs, Placing::Late);
+    let most = surplus(sources, facts, game, refs, Placing::Early);
     Leak {
-        order_missing: surplus.too_many.len() != at_most.too_many.len(),
-        verdict: verdict(sources, facts, &surplus),
+        order_missing: least.too_many.len() != most.too_many.len(),
+        verdict: verdict(sources, facts, &least),
     }
 }
 
