@@ -4,13 +4,12 @@
 //! coverage: nobody who could have booked it was unheard. What can't be known is unverifiable.
 
 use super::facts::{Block, Blocks, SignatureFacts};
-use super::finding::{Coverage, Kind, OrderKnown, Severity, State};
-use super::ledger::Ledger;
-use super::order::{Moment, is_before};
+use super::finding::{Coverage, OrderKnown, Severity, State};
+use super::kind::Kind;
+use super::order::is_before;
 use super::player::PlayerFacts;
 use super::row::Verdict;
-use super::settings::Settings;
-use super::source::Sources;
+use super::rule::{Context, Judged};
 use super::window;
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Outcome, Reason};
@@ -20,40 +19,8 @@ const RETRY_GRACE_US: i64 = 600_000_000;
 /// How long an unverifiable block is only good to know.
 const INFO_US: i64 = 600_000_000;
 
-/// What the audit knows around a key.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) sources: &'a Sources,
-    pub(super) ledger: &'a Ledger,
-    pub(super) settings: &'a Settings,
-    pub(super) watermark_us: i64,
-    /// The watermark is the time of receipt, for want of anybody who tells.
-    pub(super) by_receipt: bool,
-}
-
-impl Context<'_> {
-    /// From when on a grace counts, by the collector's clock: from when it happened; where time is
-    /// that of receipt, from when it was heard, since a backlog says nothing of what else is in
-    /// it.
-    pub(super) fn since_us(&self, at: &Moment, received_us: i64) -> i64 {
-        let at_us = at.at_us.saturating_add(self.sources.offset_us(at.source).unwrap_or(0));
-        if self.by_receipt { at_us.max(received_us) } else { at_us }
-    }
-}
-
-/// What is to be said of a key, and when to look again.
-pub(super) struct Judged {
-    pub(super) kind: Kind,
-    pub(super) verdict: Option<Verdict>,
-    pub(super) due_us: Option<i64>,
-    /// Look again when a hole fills.
-    pub(super) hole: bool,
-}
-
 /// The cause of a block that its window proves false.
 const NOT_IN_WINDOW: &str = "not_in_window";
-
-const NOTHING: Judged = Judged { kind: Kind::FalseBlock, verdict: None, due_us: None, hole: false };
 
 /// Remembers a block whose window is now known not to hold the key; once shown, it stays shown.
 pub(super) fn prove(
@@ -77,9 +44,22 @@ fn by_the_window(block: &Block) -> bool {
     matches!(block.reason, None | Some(Reason::Replay))
 }
 
-/// Judges the blocks of one key.
-pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
-    let Some(blocks) = &facts.blocks else { return NOTHING };
+/// Judges the blocks of one key: a block is either false or unverifiable; judged again, one row
+/// follows the other.
+pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> [Judged; 2] {
+    let gone = if facts.unknowns.is_some() { "unknown" } else { "accepted" };
+    let Some(judged) = judge_blocks(context, facts) else {
+        return [Kind::FalseBlock, Kind::UnverifiableBlock].map(|kind| Judged::nothing(kind, gone));
+    };
+    let other = match judged.kind {
+        Kind::FalseBlock => Kind::UnverifiableBlock,
+        _ => Kind::FalseBlock,
+    };
+    [Judged::nothing(other, "judged_again"), Judged { because: gone, ..judged }]
+}
+
+fn judge_blocks(context: Context<'_>, facts: &SignatureFacts) -> Option<Judged> {
+    let blocks = facts.blocks.as_ref()?;
     let booked = !facts.accepted.is_empty() || !facts.evicted.is_empty();
     // A block after an unknown is never one; one before it stays one.
     let perhaps_booked = facts
@@ -87,7 +67,7 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
         .as_ref()
         .is_some_and(|unknowns| !is_before(context.sources, &blocks.first.at, &unknowns.first.at));
     if booked || perhaps_booked {
-        return NOTHING;
+        return None;
     }
     // What was confirmed stands, unless it was confirmed by a window that is no more known.
     let stands = facts.rows.iter().map(|row| &row.finding).any(|finding| {
@@ -98,7 +78,7 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let coverage = coverage(context, blocks);
     let block = blocks.proven.as_ref().unwrap_or(&blocks.first);
     if coverage == Coverage::Blind && blocks.proven.is_none() && !stands {
-        return unverifiable(context, facts, blocks);
+        return Some(unverifiable(context, facts, blocks));
     }
     let due_us = grace_over_us(context, block);
     let confirmed = stands || context.watermark_us >= due_us;
@@ -109,14 +89,15 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
         (None, Some(reason)) => reason.as_str(),
         (None, None) => "never_accepted",
     };
-    Judged {
-        kind: Kind::FalseBlock,
-        verdict: verdict(context, facts, blocks, block, (cause, severity, confirmed, coverage))
+    let verdict = verdict(context, facts, blocks, block, (cause, severity, confirmed, coverage));
+    Some(Judged {
+        verdict: verdict
             .map(|verdict| Verdict { amounts: Amounts::missing(facts.signature.net()), ..verdict }),
         due_us: (!confirmed).then_some(due_us),
         // A window of undeclared mode is known only while nobody else writes for the player.
         hole: !confirmed || blocks.proven.as_ref().is_some_and(|block| block.mode.is_none()),
-    }
+        ..Judged::nothing(Kind::FalseBlock, "")
+    })
 }
 
 fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -> Judged {
@@ -129,11 +110,11 @@ fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -
     let due_us = if confirmed { warning_us } else { grace_us };
     let say = ("blind", severity, confirmed, Coverage::Blind);
     Judged {
-        kind: Kind::UnverifiableBlock,
         verdict: verdict(context, facts, blocks, block, say)
             .map(|verdict| Verdict { amounts: Amounts::at_risk(facts.signature.net()), ..verdict }),
         due_us: (!confirmed || !warned).then_some(due_us),
         hole: true,
+        ..Judged::nothing(Kind::UnverifiableBlock, "")
     }
 }
 

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Finding, Kind, State, Subject};
+use super::finding::{Finding, State, Subject};
+use super::kind::Kind;
 use super::row::{Counted, Row, Verdict, more_finding, new_finding};
 use crate::outcome::{Amounts, KeyedHash};
 

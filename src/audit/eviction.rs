@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::block::Context;
 use super::finding::OrderKnown;
 use super::order::{Moment, order};
 use super::player::{GameFacts, PlayerFacts};
+use super::rule::Context;
 use super::settings::Settings;
 use super::source::Sources;
 use crate::outcome::{Reason, Signature, Window, WindowScope};

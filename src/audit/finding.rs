@@ -5,77 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kind::Kind;
 use crate::outcome::{
     Amounts, Boot, Effect, GuardMode, Id, KeyedHash, Outcome, Position, Reason, Signature,
     SourceName, Window,
 };
-
-/// The rules that are there. `audit.md` names more; each is added with its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A settlement stands more often than once.
-    DuplicateLeak,
-    /// The window let go of a signature that could still be replayed.
-    LiveEviction,
-    /// A settlement was refused that was never booked.
-    FalseBlock,
-    /// As [`Kind::FalseBlock`], but part of the evidence is missing.
-    UnverifiableBlock,
-    /// Nobody knows whether a settlement was booked.
-    IndeterminateOutcome,
-    /// Outcomes are missing.
-    TelemetryGap,
-    /// One identity, two contents.
-    IdentityConflict,
-    /// Outcomes that could not be taken.
-    RejectedEvidence,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::DuplicateLeak,
-        Self::LiveEviction,
-        Self::FalseBlock,
-        Self::UnverifiableBlock,
-        Self::IndeterminateOutcome,
-        Self::TelemetryGap,
-        Self::IdentityConflict,
-        Self::RejectedEvidence,
-    ];
-
-    /// Its name on the wire and as a label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DuplicateLeak => "duplicate_leak",
-            Self::LiveEviction => "live_eviction",
-            Self::FalseBlock => "false_block",
-            Self::UnverifiableBlock => "unverifiable_block",
-            Self::IndeterminateOutcome => "indeterminate_outcome",
-            Self::TelemetryGap => "telemetry_gap",
-            Self::IdentityConflict => "identity_conflict",
-            Self::RejectedEvidence => "rejected_evidence",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
-    /// Whether its rows are about one settlement and so stay open until it is made good. Others
-    /// close as quiet.
-    pub fn is_about_a_settlement(self) -> bool {
-        matches!(
-            self,
-            Self::DuplicateLeak
-                | Self::FalseBlock
-                | Self::UnverifiableBlock
-                | Self::IndeterminateOutcome
-        )
-    }
-}
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -190,6 +124,50 @@ pub enum Subject {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ledger: Option<String>,
         /// The cause or reason that the rows of a source are told apart by.
+        cause: String,
+    },
+    /// (ledger, player, ref).
+    Ref {
+        /// The book.
+        ledger: String,
+        /// Whose money.
+        player: Id,
+        /// Which intended booking.
+        reference: Id,
+    },
+    /// (ledger, player).
+    Player {
+        /// The book.
+        ledger: String,
+        /// Whose money.
+        player: Id,
+    },
+    /// (ledger, player, session, room).
+    Room {
+        /// The book.
+        ledger: String,
+        /// Whose state.
+        player: Id,
+        /// Set where rooms are used again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<Id>,
+        /// Which room.
+        room: Id,
+    },
+    /// (ledger, message id).
+    Message {
+        /// The book.
+        ledger: String,
+        /// Which message.
+        message: Id,
+    },
+    /// (service, env, cause).
+    Service {
+        /// Which service.
+        service: String,
+        /// Where it runs.
+        env: String,
+        /// The cause that its rows are told apart by.
         cause: String,
     },
     /// (source, boot).
@@ -354,6 +332,21 @@ impl Subject {
                 let mut parts = vec![text("source"), text(cause), text(ledger)];
                 parts.extend(from.iter().flat_map(source));
                 parts
+            }
+            Self::Ref { ledger, player, reference } => {
+                let parts = ["ref", ledger, player.as_str(), reference.as_str()];
+                parts.map(text).into()
+            }
+            Self::Player { ledger, player } => ["player", ledger, player.as_str()].map(text).into(),
+            Self::Room { ledger, player, session, room } => {
+                let session = session.as_ref().map_or("", Id::as_str);
+                ["room", ledger, player.as_str(), session, room.as_str()].map(text).into()
+            }
+            Self::Message { ledger, message } => {
+                ["message", ledger, message.as_str()].map(text).into()
+            }
+            Self::Service { service, env, cause } => {
+                ["service", service, env, cause].map(text).into()
             }
             Self::Boot { from, boot } => {
                 let mut parts = vec![text("boot"), text(&boot.to_string())];

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Coverage, Kind, OrderKnown, Severity, State, Subject, Witness};
+use super::finding::{Coverage, OrderKnown, Severity, State, Subject, Witness};
+use super::kind::Kind;
 use super::row::{EXAMPLES_MAX, Row, Verdict};
 use crate::outcome::{Amounts, Id, Position};
 

@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 
 use super::facts::{Acceptance, RefFacts, Reversal, SignatureFacts};
 use super::finding::{Coverage, Severity};
+use super::kind::Kind;
 use super::order::{how_known, is_before, order};
 use super::row::Verdict;
+use super::rule::Judged;
 use super::source::Sources;
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Effect, GuardMode, Id};
@@ -21,7 +23,7 @@ const RACE_US: i64 = 1_000_000;
 
 /// What stands too often, and whether the order of a reversal could have changed that.
 pub(super) struct Leak {
-    pub(super) verdict: Option<Verdict>,
+    pub(super) judged: Judged,
     pub(super) order_missing: bool,
 }
 
@@ -32,14 +34,15 @@ pub(super) fn judge<'a>(
     game: Option<i64>,
     refs: &dyn Fn(&Id) -> Option<&'a RefFacts>,
 ) -> Leak {
+    let nothing = Judged::nothing(Kind::DuplicateLeak, "made_good");
     if facts.accepted.len() < 2 {
-        return Leak { verdict: None, order_missing: false };
+        return Leak { judged: nothing, order_missing: false };
     }
     let least = surplus(sources, facts, game, refs, Placing::Late);
     let most = surplus(sources, facts, game, refs, Placing::Early);
     Leak {
         order_missing: least.too_many.len() != most.too_many.len(),
-        verdict: verdict(sources, facts, &least),
+        judged: Judged { verdict: verdict(sources, facts, &least), ..nothing },
     }
 }
 

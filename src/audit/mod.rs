@@ -12,8 +12,9 @@
 //! | `live_eviction` | `eviction` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
-//! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `fold`, `group` |
+//! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `hearing`, `group` |
 //! | rows that grow, close and are followed by others | `row`, `book`, `group` |
+//! | what a rule is given and answers | `rule` |
 //! | graces | `waits`, `settle` |
 //!
 //! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
@@ -27,12 +28,15 @@ mod facts;
 mod finding;
 mod fold;
 mod group;
+mod hearing;
+mod kind;
 mod leak;
 mod ledger;
 mod offset;
 mod order;
 mod player;
 mod row;
+mod rule;
 mod run;
 mod settings;
 mod settle;
@@ -46,8 +50,9 @@ mod witness;
 
 pub use book::{Book, Change, SumKey, Sums};
 pub use facts::{RefFacts, SignatureFacts};
-pub use finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
+pub use finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witness};
 pub use group::Group;
+pub use kind::Kind;
 pub use ledger::{Ledger, Ledgers};
 pub use player::PlayerFacts;
 pub use row::Row;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
+use super::finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witness};
+use super::kind::Kind;
 use crate::outcome::{Amounts, Id, KeyedHash};
 
 /// Evidence kept in a row that counts many occurrences.

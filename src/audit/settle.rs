@@ -3,11 +3,13 @@
 use super::block;
 use super::eviction::{self, Counted, Eviction, Standing};
 use super::facts::SignatureFacts;
-use super::finding::{Kind, Subject};
+use super::finding::Subject;
 use super::group::{Group, Occurrence};
+use super::kind::Kind;
 use super::leak;
 use super::order::Moment;
 use super::player::PlayerFacts;
+use super::rule::Judged;
 use super::state::Audit;
 use super::table::{PlayerKey, SignatureKey};
 use super::unclear;
@@ -52,38 +54,31 @@ impl Audit {
         let player = self.facts.players.get(key.0)?;
         let context = self.context(&player.ledger)?;
         block::prove(context, player, key.1, facts);
-        let blocked = block::judge(context, facts);
-        let unclear = unclear::judge(context, facts);
         let refs = |reference: &Id| self.facts.refs.get((key.0, self.ref_hash(reference)));
         let game = facts.signature.game().map(|game| game.hash(&self.hash));
         let leak = leak::judge(&self.sources, facts, game, &refs);
-        let waiting = Waiting {
-            wait: Wait::key(key),
-            ledger: Some(player.ledger.clone()),
-            due_us: blocked.due_us.into_iter().chain(unclear.due_us).min(),
-            hole: blocked.hole,
-        };
+        let mut judged = vec![leak.judged];
+        judged.extend(block::judge(context, facts));
+        judged.push(unclear::judge(context, facts));
         let subject = Subject::AuditKey {
             ledger: player.ledger.clone(),
             player: player.player.clone(),
             signature: facts.signature.clone(),
         };
+        let waiting = Waiting {
+            wait: Wait::key(key),
+            ledger: Some(player.ledger.clone()),
+            due_us: judged.iter().filter_map(|judged| judged.due_us).min(),
+            hole: judged.iter().any(|judged| judged.hole),
+        };
         if leak.order_missing && !facts.order_missing {
             self.skip(Kind::DuplicateLeak.as_str());
         }
         facts.order_missing = leak.order_missing;
-        // A block is either false or unverifiable; judged again, one row follows the other.
-        let gone = if facts.unknowns.is_some() { "unknown" } else { "accepted" };
-        let (other, because) = match (blocked.kind, &blocked.verdict) {
-            (_, None) => (Kind::UnverifiableBlock, gone),
-            (Kind::FalseBlock, _) => (Kind::UnverifiableBlock, "judged_again"),
-            _ => (Kind::FalseBlock, "judged_again"),
-        };
-        let (book, rows, now_us) = (&mut self.book, &mut facts.rows, self.received_us);
-        book.settle(rows, &subject, Kind::DuplicateLeak, leak.verdict, "made_good", now_us);
-        book.settle(rows, &subject, other, None, because, now_us);
-        book.settle(rows, &subject, blocked.kind, blocked.verdict, gone, now_us);
-        book.settle(rows, &subject, unclear.kind, unclear.verdict, "accepted", now_us);
+        for Judged { kind, verdict, because, .. } in judged {
+            let (book, rows) = (&mut self.book, &mut facts.rows);
+            book.settle(rows, &subject, kind, verdict, because, self.received_us);
+        }
         Some(waiting)
     }
 

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::block::Context;
 use super::book::Book;
-use super::finding::{Finding, Kind, Subject};
+use super::finding::{Finding, Subject};
 use super::group::Group;
+use super::kind::Kind;
 use super::ledger::Ledgers;
+use super::rule::Context;
 use super::settings::Settings;
 use super::source::Sources;
 use super::table::{Facts, Needs, PlayerKey, SignatureKey};

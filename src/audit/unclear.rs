@@ -3,10 +3,11 @@
 //! An `unknown`, or an acceptance whose effect is not known. An acceptance closes it only if the
 //! delivery was merely held back; otherwise the settlement may be booked twice.
 
-use super::block::{Context, Judged};
 use super::facts::{Acceptance, SignatureFacts};
-use super::finding::{Coverage, Kind, OrderKnown, Severity};
+use super::finding::{Coverage, OrderKnown, Severity};
+use super::kind::Kind;
 use super::row::Verdict;
+use super::rule::{Context, Judged};
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Effect, Outcome};
 
@@ -15,8 +16,7 @@ const GRACE_US: i64 = 600_000_000;
 
 /// Judges one key.
 pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
-    let kind = Kind::IndeterminateOutcome;
-    let nothing = Judged { kind, verdict: None, due_us: None, hole: false };
+    let nothing = Judged::nothing(Kind::IndeterminateOutcome, "accepted");
     let unknowns = facts.unknowns.as_ref();
     let without_effect: Vec<&Acceptance> =
         facts.accepted.iter().filter(|accepted| accepted.effect == Some(Effect::Unknown)).collect();
@@ -35,7 +35,7 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let confirmed = context.watermark_us >= due_us;
     let verdict = verdict(context, facts, &without_effect, booked);
     let verdict = verdict.map(|verdict| Verdict { confirmed, ..verdict });
-    Judged { kind, verdict, due_us: (!confirmed).then_some(due_us), hole: false }
+    Judged { verdict, due_us: (!confirmed).then_some(due_us), ..nothing }
 }
 
 fn verdict(

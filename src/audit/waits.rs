@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Kind, Subject};
+use super::finding::Subject;
+use super::kind::Kind;
 use super::table::{PlayerKey, SignatureKey};
 
 /// Undecided suspicions of a ledger that are judged again when a hole fills; beyond, the oldest

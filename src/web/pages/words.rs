@@ -26,6 +26,7 @@ pub(super) fn of_kind(kind: Kind) -> &'static KindWords {
         Kind::TelemetryGap => &TELEMETRY_GAP,
         Kind::IdentityConflict => &IDENTITY_CONFLICT,
         Kind::RejectedEvidence => &REJECTED_EVIDENCE,
+        _ => &NOT_FOUND_YET,
     }
 }
 
@@ -124,6 +125,14 @@ const REJECTED_EVIDENCE: KindWords = KindWords {
     ],
 };
 
+/// A rule that nothing is found by yet.
+const NOT_FOUND_YET: KindWords = KindWords {
+    name: "Not found yet",
+    rule: "This rule has a name and no more: nothing is found by it yet, and no row of it is ever \
+           written.",
+    steps: &["There is nothing to do."],
+};
+
 /// A step of what to do, with an address if there is more to read.
 pub(super) struct Step {
     /// What to do.
@@ -215,6 +224,7 @@ pub(super) fn sentence(finding: &Finding) -> String {
             format!("{outcomes} came under a number that was taken by another.")
         }
         Kind::RejectedEvidence => format!("{outcomes} could not be taken."),
+        _ => format!("It happened {times}."),
     }
 }
 
