@@ -156,7 +156,8 @@ impl Audit {
             game,
             room: self.room_hash(&told.event.signature),
             left,
-            scope: told.event.window.map(|window| window.scope),
+            window: told.event.window,
+            mode: told.event.guard_mode,
             unsure: matches!(told.event.effect, Some(Effect::Failed | Effect::Unknown)),
         };
         let player = self.facts.players.get_mut(told.player);

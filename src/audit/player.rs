@@ -6,7 +6,7 @@ use super::eviction::Eviction;
 use super::facts::{ACCEPTANCES_MAX, is_false, push_newest};
 use super::order::Moment;
 use super::source::SourceId;
-use crate::outcome::{Id, WindowScope};
+use crate::outcome::{GuardMode, Id, Window, WindowScope};
 
 /// Games of a player remembered: the newest. Two are live; the others rank what comes late.
 const GAMES_MAX: usize = 8;
@@ -43,10 +43,19 @@ pub(super) struct Recent {
     pub(super) room: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left: Vec<i64>,
-    pub(super) scope: Option<WindowScope>,
+    /// The window after it, and whose memory it is.
+    pub(super) window: Option<Window>,
+    pub(super) mode: Option<GuardMode>,
     /// It may have given its place back: its effect failed or is not known.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) unsure: bool,
+}
+
+impl Recent {
+    /// What its window is for.
+    pub(super) fn scope(&self) -> Option<WindowScope> {
+        self.window.map(|window| window.scope)
+    }
 }
 
 /// What is known of one player in one ledger.

@@ -29,7 +29,7 @@ pub(super) fn can_not_hold(
         .iter()
         .filter(|recent| {
             recent.at.source == block.at.source
-                && recent.scope.is_none_or(|scope| scope == window.scope)
+                && recent.scope().is_none_or(|scope| scope == window.scope)
                 && recent.at.sequence.is_some_and(|sequence| sequence < at)
         })
         .collect();
