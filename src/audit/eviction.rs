@@ -14,6 +14,7 @@ use super::order::{Moment, order};
 use super::player::{GameFacts, PlayerFacts};
 use super::rule::Context;
 use super::settings::Settings;
+use super::settle_groups::Counted;
 use super::source::Sources;
 use crate::outcome::{Reason, Signature, Window, WindowScope};
 
@@ -47,17 +48,6 @@ pub(super) struct Eviction {
     /// It could not be judged, and that was counted.
     #[serde(default)]
     pub(super) skipped: bool,
-}
-
-/// How an eviction is counted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counted {
-    pub(super) cause: String,
-    pub(super) confirmed: bool,
-    /// The row of its cause, by its number.
-    pub(super) ordinal: u32,
-    /// How the order was known that it was judged by.
-    pub(super) order: OrderKnown,
 }
 
 /// What is to be said of an eviction.

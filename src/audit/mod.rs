@@ -9,11 +9,11 @@
 //! | what is known of the order of two events | `order` |
 //! | sets of what was said, by player and settlement | `player`, `facts`, `table` |
 //! | `duplicate_leak` | `leak` |
-//! | `live_eviction` | `eviction` |
+//! | `live_eviction` | `eviction`, `settle_evictions` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
 //! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `hearing`, `group` |
-//! | rows that grow, close and are followed by others | `row`, `book`, `group` |
+//! | rows that grow, close and are followed by others | `row`, `book`, `group`, `settle_groups` |
 //! | what a rule is given and answers | `rule` |
 //! | graces | `waits`, `settle` |
 //!
@@ -40,6 +40,8 @@ mod rule;
 mod run;
 mod settings;
 mod settle;
+mod settle_evictions;
+mod settle_groups;
 mod source;
 mod state;
 mod table;

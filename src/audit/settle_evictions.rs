@@ -1,0 +1,150 @@
+//! Brings the rows `live_eviction` in line with the evictions of a player.
+
+use super::eviction::{self, Eviction, Standing};
+use super::finding::{OrderKnown, Witness};
+use super::group::Occurrence;
+use super::kind::Kind;
+use super::order::Moment;
+use super::player::PlayerFacts;
+use super::settle_groups::{About, Counted};
+use super::state::Audit;
+use super::table::PlayerKey;
+use super::waits::{Wait, Waiting};
+use super::witness::Evidence;
+use crate::outcome::{Amounts, Outcome};
+
+impl Audit {
+    /// Judges the evictions of one player.
+    pub(super) fn settle_player(&mut self, key: PlayerKey) {
+        if self.facts.players.get(key).is_none_or(|player| player.evictions.is_empty()) {
+            return self.waits.clear(&Wait::Player(key));
+        }
+        let Some(mut player) = self.facts.players.lend(key) else { return };
+        let mut due_us: Option<i64> = None;
+        let mut kept = Vec::new();
+        for mut eviction in std::mem::take(&mut player.evictions) {
+            let Some(context) = self.context(&player.ledger) else { continue };
+            let since_us = context.since_us(&eviction.at, eviction.received_us);
+            let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
+            let over = context.watermark_us >= grace_us;
+            eviction.pushed = eviction::pushed_by(&player, &eviction);
+            let standing = eviction::judge(context, &player, &eviction);
+            // What is not live waits for nothing, but late news may still make it so.
+            if !over && standing != Standing::NotLive {
+                due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
+            }
+            self.stand(&mut player, &mut eviction, &standing, over);
+            let settled = match standing {
+                Standing::NotLive | Standing::NoOrder | Standing::Blind => over,
+                Standing::NeverAccepted => false,
+                // What pushed it out may still come.
+                Standing::Live { .. } => over && eviction.inline,
+            };
+            if !settled {
+                kept.push(eviction);
+            }
+        }
+        player.evictions = kept;
+        self.waits.set(Waiting {
+            wait: Wait::Player(key),
+            ledger: Some(player.ledger.clone()),
+            due_us,
+            hole: false,
+        });
+        self.facts.players.give_back(key, player, true);
+    }
+
+    /// Counts an eviction in the row of its cause, or takes it out.
+    fn stand(
+        &mut self,
+        player: &mut PlayerFacts,
+        eviction: &mut Eviction,
+        standing: &Standing,
+        over: bool,
+    ) {
+        let now = match standing {
+            Standing::Live { cause, .. } => Some((cause.clone(), over)),
+            _ => None,
+        };
+        if over && now.is_none() && !eviction.skipped && eviction.counted.is_none() {
+            let check = match standing {
+                Standing::NeverAccepted => "live_eviction_never_accepted",
+                Standing::NoOrder => "live_eviction_order",
+                Standing::Blind => "live_eviction_blind",
+                Standing::NotLive | Standing::Live { .. } => "",
+            };
+            if !check.is_empty() {
+                eviction.skipped = true;
+                self.skip(check);
+            }
+        }
+        let was = eviction.counted.clone();
+        let was_said = was.as_ref().map(|was| (was.cause.clone(), was.confirmed));
+        // Confirmed once, only disproved by what makes it not live.
+        let unchanged = was_said == now
+            || (was.as_ref().is_some_and(|was| was.confirmed)
+                && matches!(standing, Standing::Live { .. } | Standing::Blind));
+        if unchanged {
+            return;
+        }
+        if let Some(was) = was {
+            self.uncount_eviction(player, eviction, &was);
+        }
+        eviction.counted = None;
+        if let (Some((cause, confirmed)), Standing::Live { order, pushed_by, .. }) = (now, standing)
+        {
+            self.count_eviction(player, eviction, (cause, confirmed), *order, pushed_by.as_ref());
+        }
+    }
+
+    /// An eviction that is kept no more: where it is still suspected, it is counted as not judged.
+    pub(super) fn let_go(&mut self, player: PlayerKey, eviction: &Eviction) {
+        let Some(was) = eviction.counted.as_ref().filter(|was| !was.confirmed) else { return };
+        let Some(facts) = self.facts.players.lend(player) else { return };
+        self.uncount_eviction(&facts, eviction, was);
+        self.facts.players.give_back(player, facts, false);
+        self.skip("live_eviction_too_many");
+    }
+
+    fn uncount_eviction(&mut self, player: &PlayerFacts, eviction: &Eviction, was: &Counted) {
+        let amounts = Amounts::at_risk(eviction.signature.net());
+        let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
+        let about = About { kind: Kind::LiveEviction, from, ledger: Some(&player.ledger) };
+        self.uncount(about, was, amounts, eviction.at.position);
+    }
+
+    fn count_eviction(
+        &mut self,
+        player: &mut PlayerFacts,
+        eviction: &mut Eviction,
+        (cause, confirmed): (String, bool),
+        order: OrderKnown,
+        pushed_by: Option<&Moment>,
+    ) {
+        let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
+        let evidence = Evidence::about(&self.sources, &player.player, &eviction.signature);
+        let evicted = evidence.moment("evicted", &eviction.at).map(|witness| Witness {
+            outcome: Some(Outcome::Evicted),
+            window: eviction.window,
+            reason: eviction.reason,
+            ..witness
+        });
+        let accepted = eviction.accepted.as_ref().and_then(|at| evidence.moment("accepted", at));
+        let pushed = pushed_by
+            .filter(|pushed| pushed.position != eviction.at.position)
+            .and_then(|at| evidence.moment("pushed_out_by", at))
+            .map(|witness| Witness { signature: None, ..witness });
+        let amounts = Amounts::at_risk(eviction.signature.net());
+        let witnesses = evicted.into_iter().chain(accepted).chain(pushed).collect();
+        let occurrence = Occurrence { at_us: eviction.at.at_us, amounts, witnesses };
+        let critical = confirmed && {
+            let service = self.service(from.service.as_str());
+            service.count(eviction.at.at_us, 0, 1);
+            service.is_critical(eviction.at.at_us)
+        };
+        let ledger = player.ledger.clone();
+        let about = About { kind: Kind::LiveEviction, from, ledger: Some(&ledger) };
+        let counted = self.count(about, player, (cause, confirmed, order), critical, occurrence);
+        eviction.counted = Some(counted);
+    }
+}
