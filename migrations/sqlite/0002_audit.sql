@@ -5,23 +5,24 @@ CREATE TABLE progress (
     n INTEGER NOT NULL
 );
 
--- A player is 64 bits of a keyed hash of (ledger, player), a signature 64 bits of its own.
+-- A player is 64 bits of a keyed hash of (ledger, player), a signature 64 bits of its own. Bodies
+-- of facts: see `store::packed`.
 CREATE TABLE players (
     player INTEGER NOT NULL PRIMARY KEY,
-    body TEXT NOT NULL
+    body BLOB NOT NULL
 );
 
 CREATE TABLE signatures (
     player INTEGER NOT NULL,
     signature INTEGER NOT NULL,
-    body TEXT NOT NULL,
+    body BLOB NOT NULL,
     PRIMARY KEY (player, signature)
 ) WITHOUT ROWID;
 
 CREATE TABLE refs (
     player INTEGER NOT NULL,
     ref INTEGER NOT NULL,
-    body TEXT NOT NULL,
+    body BLOB NOT NULL,
     PRIMARY KEY (player, ref)
 ) WITHOUT ROWID;
 
@@ -38,7 +39,7 @@ CREATE TABLE deliveries (
 CREATE TABLE audit_state (
     part TEXT NOT NULL,
     name TEXT NOT NULL,
-    body TEXT NOT NULL,
+    body BLOB NOT NULL,
     PRIMARY KEY (part, name)
 ) WITHOUT ROWID;
 
@@ -54,7 +55,7 @@ CREATE TABLE findings (
     first_us INTEGER NOT NULL,
     last_us INTEGER NOT NULL,
     -- The whole finding as JSON (`audit::Finding`).
-    body TEXT NOT NULL,
+    body BLOB NOT NULL,
     -- When the judge first wrote the row, and when it last gained a confirmed occurrence
     -- (NULL: never).
     opened_us INTEGER NOT NULL,

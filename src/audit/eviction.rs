@@ -31,22 +31,16 @@ pub(super) struct Eviction {
     pub(super) room: Option<i64>,
     /// Told by the acceptance that pushed it out.
     pub(super) inline: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) window: Option<Window>,
     pub(super) received_us: i64,
     /// Its first acceptance, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<Moment>,
     /// The acceptance that pushed it out, as far as is known; `recent` forgets sooner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pushed: Option<Moment>,
     /// In which row it is counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counted: Option<Counted>,
     /// It could not be judged, and that was counted.
-    #[serde(default)]
     pub(super) skipped: bool,
 }
 

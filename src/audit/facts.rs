@@ -1,11 +1,15 @@
 //! What the audit remembers of settlements and refs: sets of what was said, never the order
 //! in which it came. Verdicts are functions of these sets, so they don't depend on how pushes
 //! were cut and grouped.
+//!
+//! Of these there are many, so what is rare is behind a box, and they are stored without the names
+//! of their fields: see [`Stored`] before you change one.
 
 use serde::{Deserialize, Serialize};
 
 use super::order::Moment;
 use super::row::Row;
+use super::table::Stored;
 use crate::outcome::{
     Amounts, Effect, Event, GuardMode, Id, Net, Outcome, Reason, Signature, Window,
 };
@@ -25,18 +29,12 @@ const REF_KEYS_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Acceptance {
     pub(super) at: Moment,
-    #[serde(default, skip_serializing_if = "is_false")]
     pub(super) late: bool,
     pub(super) net: Net,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reference: Option<Id>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<Effect>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<GuardMode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace_id: Option<Id>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) window: Option<Window>,
 }
 
@@ -44,17 +42,11 @@ pub(super) struct Acceptance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Block {
     pub(super) at: Moment,
-    #[serde(rename = "r")]
     pub(super) received_us: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<GuardMode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) window: Option<Window>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace_id: Option<Id>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reference: Option<Id>,
 }
 
@@ -66,10 +58,8 @@ pub(super) struct Blocks {
     /// The first by time.
     pub(super) first: Block,
     /// The first whose window was shown not to hold the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proven: Option<Block>,
     /// The newest of the others, whose windows may still be replayed when a hole fills.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) newest: Vec<Block>,
 }
 
@@ -87,7 +77,6 @@ pub(super) struct Unknowns {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Evicted {
     pub(super) at: Moment,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
 }
 
@@ -96,33 +85,31 @@ pub(super) struct Evicted {
 pub struct SignatureFacts {
     pub(super) signature: Signature,
     /// By [`Moment::list_order`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) accepted: Vec<Acceptance>,
     /// Beyond those kept singly.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) more_accepted: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) more_amounts: Option<Amounts>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) blocks: Option<Blocks>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) unknowns: Option<Unknowns>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) more_amounts: Option<Box<Amounts>>,
+    pub(super) blocks: Option<Box<Blocks>>,
+    pub(super) unknowns: Option<Box<Unknowns>>,
     pub(super) evicted: Vec<Evicted>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Kept apart from the others by the store.
+    #[serde(skip)]
     pub(super) rows: Vec<Row>,
     /// The order of a reversal is missing, and that was counted.
-    #[serde(default, skip_serializing_if = "is_false")]
     pub(super) order_missing: bool,
 }
 
-pub(super) fn is_false(flag: &bool) -> bool {
-    !*flag
+impl Stored for SignatureFacts {
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn take_back(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
+    }
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
+impl Stored for RefFacts {}
 
 impl SignatureFacts {
     pub(super) fn new(signature: Signature) -> Self {
@@ -176,7 +163,8 @@ impl SignatureFacts {
         if self.accepted.len() >= ACCEPTANCES_MAX {
             self.more_accepted = self.more_accepted.saturating_add(1);
             let amounts = Amounts::surplus(event.signature.net());
-            self.more_amounts = Some(self.more_amounts.unwrap_or_default().plus(amounts));
+            let more = self.more_amounts.get_or_insert_default();
+            **more = more.plus(amounts);
             return;
         }
         let place = self.accepted.partition_point(|other| other.at.list_order(&at).is_lt());
@@ -199,13 +187,13 @@ impl SignatureFacts {
         let block = Block::of(event, at, received_us);
         match &mut self.blocks {
             None => {
-                self.blocks = Some(Blocks {
+                self.blocks = Some(Box::new(Blocks {
                     count: 1,
                     last_us: block.at.at_us,
                     first: block,
                     proven: None,
                     newest: Vec::new(),
-                });
+                }));
             }
             Some(blocks) => {
                 blocks.count = blocks.count.saturating_add(1);
@@ -227,7 +215,8 @@ impl SignatureFacts {
         match &mut self.unknowns {
             None => {
                 let last_us = first.at.at_us;
-                self.unknowns = Some(Unknowns { count: 1, last_us, first, only_held: held });
+                let unknowns = Unknowns { count: 1, last_us, first, only_held: held };
+                self.unknowns = Some(Box::new(unknowns));
             }
             Some(unknowns) => {
                 unknowns.count = unknowns.count.saturating_add(1);
@@ -286,7 +275,6 @@ pub struct RefFacts {
     /// Signatures accepted under it.
     pub(super) keys: Vec<i64>,
     /// Bookings that undo it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reversals: Vec<Reversal>,
 }
 

@@ -144,7 +144,8 @@ fn verdict(sources: &Sources, facts: &SignatureFacts, surplus: &Surplus<'_>) -> 
     let (first, again, newest) =
         (surplus.first?, surplus.too_many.first()?, surplus.too_many.last()?);
     let nets = surplus.too_many.iter().map(|accepted| Amounts::surplus(accepted.net));
-    let amounts = nets.fold(facts.more_amounts.unwrap_or_default(), Amounts::plus);
+    let amounts =
+        nets.fold(facts.more_amounts.as_deref().copied().unwrap_or_default(), Amounts::plus);
     let severity = if amounts == Amounts::default() { Severity::Info } else { Severity::Critical };
     let name = sources.name(again.at.source)?;
     let evidence = Evidence::about_the_subject(sources);

@@ -61,7 +61,7 @@ pub use row::Row;
 pub use settings::Settings;
 pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, Service, player_key};
-pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Table};
+pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Stored, Table};
 pub use waits::{Wait, Waiting, Waits};
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::eviction::Eviction;
-use super::facts::{ACCEPTANCES_MAX, is_false, push_newest};
+use super::facts::{ACCEPTANCES_MAX, push_newest};
 use super::order::Moment;
 use super::source::SourceId;
+use super::table::Stored;
 use crate::outcome::{GuardMode, Id, Window, WindowScope};
 
 /// Games of a player remembered: the newest. Two are live; the others rank what comes late.
@@ -24,7 +25,6 @@ pub(super) struct GameFacts {
     pub(super) game: i64,
     pub(super) room: i64,
     /// First acceptance in turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) processed: Option<Moment>,
     /// First acceptance of any sort.
     pub(super) accepted: Moment,
@@ -41,13 +41,11 @@ pub(super) struct Recent {
     pub(super) entered: bool,
     pub(super) game: Option<i64>,
     pub(super) room: Option<i64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left: Vec<i64>,
     /// The window after it, and whose memory it is.
     pub(super) window: Option<Window>,
     pub(super) mode: Option<GuardMode>,
     /// It may have given its place back: its effect failed or is not known.
-    #[serde(default, skip_serializing_if = "is_false")]
     pub(super) unsure: bool,
 }
 
@@ -63,18 +61,15 @@ impl Recent {
 pub struct PlayerFacts {
     pub(super) ledger: String,
     pub(super) player: Id,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) games: Vec<GameFacts>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) recent: Vec<Recent>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) writers: Vec<SourceId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) evictions: Vec<Eviction>,
     /// Findings about several players in which this one is counted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) counted_in: Vec<String>,
 }
+
+impl Stored for PlayerFacts {}
 
 impl PlayerFacts {
     pub(super) fn new(ledger: String, player: Id) -> Self {

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::facts::{RefFacts, SignatureFacts};
 use super::player::PlayerFacts;
+use super::row::Row;
 use crate::outcome::{Id, Signature};
 
 /// (ledger, player) as 64 bits of a keyed hash.
@@ -12,6 +16,27 @@ pub type PlayerKey = i64;
 pub type SignatureKey = (PlayerKey, i64);
 /// (player, ref) as 64 + 64 bits.
 pub type RefKey = (PlayerKey, i64);
+
+/// Facts that the store keeps by key, in a form without names: fields are told apart by their
+/// order alone. So `skip_serializing_if`, `flatten`, `untagged` and `tag` must not be used in
+/// them, nor in what they hold; a wire type that needs one has a second form for writers that are
+/// not human readable. (Wherever facts are written, debug builds read them back and compare.)
+///
+/// Once databases are out there, a field that comes, goes or changes its type, or a variant
+/// anywhere but at the end of its enum, needs a new number in front of the stored form
+/// (`store::packed`) and a reader for the old one.
+pub trait Stored: Serialize + DeserializeOwned + PartialEq {
+    /// The rows that they have: few, and large. Their field is skipped by `serde`, since the
+    /// store keeps them as it keeps findings.
+    fn rows(&self) -> &[Row] {
+        &[]
+    }
+
+    /// Takes the rows back.
+    fn take_back(&mut self, rows: Vec<Row>) {
+        let _ = rows;
+    }
+}
 
 /// One table of facts, of which a part is in memory.
 #[derive(Clone, Debug)]

@@ -189,7 +189,9 @@ async fn what_was_let_go_of_is_read_again() {
         known.audit.facts.forget_beyond(players, settlements);
     }
     assert_eq!(counts(&store).await, [3]);
-    let bodies = store.read_column("SELECT body FROM players").await;
-    assert_eq!(bodies.len(), 1);
-    assert_eq!(bodies[0].matches("\"entered\":true").count(), 4, "all four are remembered");
+    let records = store.read_records(Position { collector: 1, n: 0 }, 1).await.unwrap();
+    let mut audit = memory::restore(&store, &judge.parts.settings).await.unwrap();
+    load_for(&store, &mut audit, &records).await.unwrap();
+    let players = format!("{:?}", audit.facts.players);
+    assert_eq!(players.matches("entered: true").count(), 4, "all four are remembered");
 }

@@ -1,6 +1,6 @@
 //! One outcome of a guard. The serde form is the wire form of `POST /api/v1/outcomes`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Boot, Id, Signature, SourceName};
 
@@ -199,15 +199,53 @@ impl Outcome {
 
 /// A guard's memory of one scope. `len` above `cap` is a guard's mistake, not the sender's: it is
 /// taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Signatures remembered.
     pub len: u64,
     /// Most it can remember.
     pub cap: u64,
     /// What one window is for.
-    #[serde(default, skip_serializing_if = "WindowScope::is_player")]
     pub scope: WindowScope,
+}
+
+impl Serialize for Window {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            WindowFields::serialize(self, serializer)
+        } else {
+            WindowPacked::serialize(self, serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Window {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            WindowFields::deserialize(deserializer)
+        } else {
+            WindowPacked::deserialize(deserializer)
+        }
+    }
+}
+
+/// The wire form.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Window")]
+struct WindowFields {
+    len: u64,
+    cap: u64,
+    #[serde(default, skip_serializing_if = "WindowScope::is_player")]
+    scope: WindowScope,
+}
+
+/// For programs.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Window")]
+struct WindowPacked {
+    len: u64,
+    cap: u64,
+    scope: WindowScope,
 }
 
 /// What one window is for. Only equal scopes are compared.

@@ -16,12 +16,19 @@ impl fmt::Display for Net {
 
 impl Serialize for Net {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        if serializer.is_human_readable() {
+            serializer.collect_str(&self.0)
+        } else {
+            self.0.serialize(serializer)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Net {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return i64::deserialize(deserializer).map(Self);
+        }
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map(Self).map_err(D::Error::custom)
     }
@@ -83,7 +90,18 @@ impl Amounts {
     }
 }
 
-/// On the wire and in the store: decimal strings, since 128 bits fit no JSON number.
+/// For programs.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Amounts")]
+struct Packed {
+    overpaid: i128,
+    overcharged: i128,
+    underpaid: i128,
+    undercharged: i128,
+    exposure: i128,
+}
+
+/// On the wire and in findings: decimal strings, since 128 bits fit no JSON number.
 #[derive(Serialize, Deserialize)]
 struct AmountsText {
     overpaid: String,
@@ -95,6 +113,9 @@ struct AmountsText {
 
 impl Serialize for Amounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return Packed::serialize(self, serializer);
+        }
         AmountsText {
             overpaid: self.overpaid.to_string(),
             overcharged: self.overcharged.to_string(),
@@ -108,6 +129,9 @@ impl Serialize for Amounts {
 
 impl<'de> Deserialize<'de> for Amounts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Packed::deserialize(deserializer);
+        }
         let text = AmountsText::deserialize(deserializer)?;
         let read = |amount: &str| amount.parse().map_err(D::Error::custom);
         Ok(Self {

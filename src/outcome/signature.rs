@@ -1,14 +1,13 @@
 //! The identity of one settlement, kept as fields and never as a joined string.
 
-use serde::{Deserialize, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Id, KeyedHash, Net};
 
 /// The identity of one settlement of a player. Each part prevents one confusion: room (two
 /// rooms), round (two games), net and final (two settlements of one game), session (rooms and
 /// rounds that are used again).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Fields", into = "Fields")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signature {
     /// A settlement of a game.
     Settlement {
@@ -32,7 +31,6 @@ pub enum Signature {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Game {
     /// Set where rooms and rounds are used again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Id>,
     /// May be empty: some games have no room.
     pub room: Id,
@@ -88,6 +86,34 @@ impl Game {
             self.round.as_str().as_bytes(),
         ])
     }
+}
+
+impl Serialize for Signature {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            Fields::from(self.clone()).serialize(serializer)
+        } else {
+            Packed::serialize(self, serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Signature {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            Self::try_from(Fields::deserialize(deserializer)?).map_err(de::Error::custom)
+        } else {
+            Packed::deserialize(deserializer)
+        }
+    }
+}
+
+/// For programs.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Signature")]
+enum Packed {
+    Settlement { game: Game, net: Net, last: bool },
+    Opaque { key: Id, net: Net },
 }
 
 /// The wire form.

@@ -4,10 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
+use super::packed::{pack, unpack};
 use super::{Store, StoreError};
-use crate::audit::{
-    Facts, Needs, PlayerFacts, PlayerKey, RefFacts, RefKey, SignatureFacts, SignatureKey,
-};
+use crate::audit::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Stored};
 use crate::outcome::Position;
 
 /// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
@@ -26,19 +25,17 @@ impl Store {
         self.load_players(facts, needs).await?;
         if !needs.signatures.is_empty() {
             let rows = sqlx::query_as(SIGNATURES).bind(json(&needs.signatures)?);
-            let rows: Vec<(i64, i64, String)> = rows.fetch_all(self.readers()).await?;
+            let rows: Vec<(i64, i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
             for (player, signature, body) in rows {
-                let stored: SignatureFacts = parse("signatures", &body)?;
-                facts.signatures.load((player, signature), Some(stored));
+                facts.signatures.load((player, signature), Some(unpack(&body)?));
             }
             needs.signatures.iter().for_each(|key| facts.signatures.load(*key, None));
         }
         if !needs.refs.is_empty() {
             let rows = sqlx::query_as(REFS).bind(json(&needs.refs)?);
-            let rows: Vec<(i64, i64, String)> = rows.fetch_all(self.readers()).await?;
+            let rows: Vec<(i64, i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
             for (player, reference, body) in rows {
-                let stored: RefFacts = parse("refs", &body)?;
-                facts.refs.load((player, reference), Some(stored));
+                facts.refs.load((player, reference), Some(unpack(&body)?));
             }
             needs.refs.iter().for_each(|key| facts.refs.load(*key, None));
         }
@@ -50,11 +47,10 @@ impl Store {
             return Ok(());
         }
         let rows = sqlx::query_as(PLAYERS).bind(json(&needs.players)?);
-        let rows: Vec<(i64, String)> = rows.fetch_all(self.readers()).await?;
+        let rows: Vec<(i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
         let mut unknown = needs.players.clone();
         for (player, body) in rows {
-            let stored: PlayerFacts = parse("players", &body)?;
-            facts.players.load(player, Some(stored));
+            facts.players.load(player, Some(unpack(&body)?));
             unknown.remove(&player);
         }
         for player in unknown {
@@ -76,9 +72,9 @@ const ON_CONFLICT_REF: &str = " ON CONFLICT (player, ref) DO UPDATE SET body = e
 /// Facts that changed, ready to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    players: Vec<(PlayerKey, String)>,
-    signatures: Vec<(SignatureKey, String)>,
-    refs: Vec<(RefKey, String)>,
+    players: Vec<(PlayerKey, Vec<u8>)>,
+    signatures: Vec<(SignatureKey, Vec<u8>)>,
+    refs: Vec<(RefKey, Vec<u8>)>,
 }
 
 impl Changed {
@@ -95,7 +91,7 @@ impl Changed {
         for rows in self.players.chunks(ROWS_OF_A_STATEMENT) {
             let mut put = QueryBuilder::<Sqlite>::new(PUT_PLAYERS);
             put.push_values(rows, |mut values, (player, body)| {
-                values.push_bind(*player).push_bind(body.as_str());
+                values.push_bind(*player).push_bind(body.as_slice());
             });
             put.push(ON_CONFLICT_PLAYER).build().execute(&mut *connection).await?;
         }
@@ -104,20 +100,20 @@ impl Changed {
     }
 }
 
-fn written<K, T: Serialize>(changed: Vec<(K, &T)>) -> Result<Vec<(K, String)>, StoreError> {
-    changed.into_iter().map(|(key, facts)| Ok((key, json(facts)?))).collect()
+fn written<K, T: Stored>(changed: Vec<(K, &T)>) -> Result<Vec<(K, Vec<u8>)>, StoreError> {
+    changed.into_iter().map(|(key, facts)| Ok((key, pack(facts)?))).collect()
 }
 
 async fn put_pairs(
     connection: &mut SqliteConnection,
     insert: &'static str,
     on_conflict: &'static str,
-    rows: &[((PlayerKey, i64), String)],
+    rows: &[((PlayerKey, i64), Vec<u8>)],
 ) -> Result<(), StoreError> {
     for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
         let mut put = QueryBuilder::<Sqlite>::new(insert);
         put.push_values(rows, |mut values, ((player, other), body)| {
-            values.push_bind(*player).push_bind(*other).push_bind(body.as_str());
+            values.push_bind(*player).push_bind(*other).push_bind(body.as_slice());
         });
         put.push(on_conflict).build().execute(&mut *connection).await?;
     }

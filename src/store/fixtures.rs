@@ -185,9 +185,4 @@ impl Store {
     pub(crate) async fn execute(&self, sql: &'static str) {
         sqlx::query(sql).execute(&mut *self.writer().await).await.unwrap();
     }
-
-    /// Reads texts behind its back.
-    pub(crate) async fn read_column(&self, sql: &'static str) -> Vec<String> {
-        sqlx::query_scalar(sql).fetch_all(self.readers()).await.unwrap()
-    }
 }

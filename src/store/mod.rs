@@ -19,6 +19,7 @@ pub mod group;
 pub mod identity;
 mod lock;
 pub mod log;
+mod packed;
 mod players_read;
 pub mod rollups;
 mod rollups_read;
