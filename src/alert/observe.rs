@@ -70,9 +70,11 @@ async fn look_at_findings(
         let (kind, service, env) = (kind.as_str(), key.service.as_str(), key.env.as_str());
         let recent = transaction.recent(kind, service, env, now_us - RECENT_US).await?;
         let open = transaction.open(kind, service, env).await?;
-        let level = if recent.rows > 0 { Level::Holds } else { Level::Quiet };
+        let severity = severity_of(recent.severity);
+        let holds = recent.rows > 0 && severity >= key.rule.least();
+        let level = if holds { Level::Holds } else { Level::Quiet };
         let seen = Seen {
-            severity: severity_of(recent.severity),
+            severity,
             count: recent.rows,
             others: 0,
             newest_us: recent.gained_us,

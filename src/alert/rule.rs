@@ -19,6 +19,16 @@ pub enum Rule {
     LiveEviction,
     /// Settlements were refused that were never booked.
     FalseBlock,
+    /// Settlements were accepted, and their money did not move.
+    AcceptWithoutEffect,
+    /// Settlements were refused because of acceptances that failed.
+    BlockAfterFailedEffect,
+    /// Money went to the book of another room.
+    CrossRoomBooking,
+    /// Message ids name different messages.
+    IdCollision,
+    /// Two processes report under one name.
+    IdentityConflict,
     /// A watched source is not heard.
     SourceSilent,
     /// Outcomes are missing.
@@ -29,10 +39,15 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::DuplicateLeak,
         Self::LiveEviction,
         Self::FalseBlock,
+        Self::AcceptWithoutEffect,
+        Self::BlockAfterFailedEffect,
+        Self::CrossRoomBooking,
+        Self::IdCollision,
+        Self::IdentityConflict,
         Self::SourceSilent,
         Self::TelemetryGap,
         Self::RejectedOutcomes,
@@ -44,6 +59,11 @@ impl Rule {
             Self::DuplicateLeak => "DuplicateLeak",
             Self::LiveEviction => "LiveEviction",
             Self::FalseBlock => "FalseBlock",
+            Self::AcceptWithoutEffect => "AcceptWithoutEffect",
+            Self::BlockAfterFailedEffect => "BlockAfterFailedEffect",
+            Self::CrossRoomBooking => "CrossRoomBooking",
+            Self::IdCollision => "IdCollision",
+            Self::IdentityConflict => "IdentityConflict",
             Self::SourceSilent => "SourceSilent",
             Self::TelemetryGap => "TelemetryGap",
             Self::RejectedOutcomes => "RejectedOutcomes",
@@ -61,6 +81,11 @@ impl Rule {
             Self::DuplicateLeak => Some(Kind::DuplicateLeak),
             Self::LiveEviction => Some(Kind::LiveEviction),
             Self::FalseBlock => Some(Kind::FalseBlock),
+            Self::AcceptWithoutEffect => Some(Kind::AcceptWithoutEffect),
+            Self::BlockAfterFailedEffect => Some(Kind::BlockAfterFailedEffect),
+            Self::CrossRoomBooking => Some(Kind::CrossRoomBooking),
+            Self::IdCollision => Some(Kind::IdCollision),
+            Self::IdentityConflict => Some(Kind::IdentityConflict),
             Self::TelemetryGap => Some(Kind::TelemetryGap),
             Self::SourceSilent | Self::RejectedOutcomes => None,
         }
@@ -71,12 +96,35 @@ impl Rule {
         Self::ALL.into_iter().find(|rule| rule.kind().is_some_and(|of| of.as_str() == kind))
     }
 
+    /// The topic of its help page.
+    pub fn topic(self) -> &'static str {
+        match self {
+            Self::SourceSilent => "source_silent",
+            Self::RejectedOutcomes => "rejected_outcomes",
+            rule => rule.kind().map_or("", Kind::as_str),
+        }
+    }
+
+    /// It holds from this severity on. A conflict of identities now and then is a sender's
+    /// mistake for the day; many at once are two processes under one name.
+    pub(super) fn least(self) -> Severity {
+        match self {
+            Self::IdentityConflict => Severity::Critical,
+            _ => Severity::Info,
+        }
+    }
+
     /// In a few words, for the subject of a message.
     pub fn title(self) -> &'static str {
         match self {
             Self::DuplicateLeak => "Settlements booked more often than once",
             Self::LiveEviction => "Windows too short: live settlements pushed out",
             Self::FalseBlock => "Settlements refused and never booked",
+            Self::AcceptWithoutEffect => "Settlements accepted without effect",
+            Self::BlockAfterFailedEffect => "Settlements refused after a failed effect",
+            Self::CrossRoomBooking => "Settlements booked to another room",
+            Self::IdCollision => "Message ids given to different messages",
+            Self::IdentityConflict => "Two processes report under one name",
             Self::SourceSilent => "A watched source is silent",
             Self::TelemetryGap => "Outcomes are missing",
             Self::RejectedOutcomes => "Outcomes are rejected all the time",
@@ -105,7 +153,7 @@ mod tests {
                 assert_eq!(Rule::of_kind(kind.as_str()), Some(rule));
             }
         }
-        assert_eq!(Rule::of_kind("identity_conflict"), None);
+        assert_eq!(Rule::of_kind("rejected_evidence"), None);
     }
 
     #[test]

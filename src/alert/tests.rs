@@ -169,7 +169,8 @@ async fn a_leak_is_told_at_once_with_the_payload_of_alertmanager() {
         "description": "Findings with a new occurrence in the last 15 minutes: 1. Confirmed and \
             open: 1 finding. Ledger chips: overpaid 170141183460469231731687303715884105727 \
             (minor units).",
-        "runbook_url":
+        "runbook_url": "https://watch.example/help/duplicate_leak",
+        "evidence_url":
             "https://watch.example/findings?kind=duplicate_leak&service=settle&env=prod",
         "alerts_url": "https://watch.example/alerts",
         "newest_finding_url": "https://watch.example/findings/f1",
@@ -268,10 +269,22 @@ async fn suspicions_old_news_and_kinds_without_a_rule_fire_nothing() {
     let suspected = Finding { state: State::Suspected, ..leak.clone() };
     world.put(&suspected, 1, NOON_US).await;
     world.put(&Finding { id: "f2".into(), ..leak.clone() }, 2, NOON_US - RECENT_US).await;
-    let kind = Kind::IdentityConflict;
+    let kind = Kind::RejectedEvidence;
     world.put(&Finding { id: "f3".into(), kind, ..leak }, 3, NOON_US).await;
     assert_eq!(world.step(NOON_US).await, NOTHING);
     assert!(world.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn conflicts_of_identity_are_told_once_they_are_critical() {
+    let world = World::new().await;
+    let leak = fixtures::leak("f1", 0);
+    let conflict = Finding { kind: Kind::IdentityConflict, severity: Severity::Warning, ..leak };
+    world.put(&conflict, 1, NOON_US).await;
+    assert_eq!(world.step(NOON_US).await, NOTHING);
+    let many = Finding { severity: Severity::Critical, ..conflict };
+    world.put(&many, 2, NOON_US + 1).await;
+    assert_eq!(world.step(NOON_US + 1).await, [Because::Fired]);
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@
 //! matches little would make the database walk the whole table, so one request looks at a bounded
 //! number of rows and says how far it got.
 
-use sqlx::{Row, sqlite::SqliteRow};
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 
 use super::gauges::read_amount;
+use super::step::part;
 use super::{Store, StoreError};
 use crate::audit::Finding;
 use crate::limits;
@@ -62,6 +63,18 @@ pub struct FindingPage {
     pub rows: Vec<FindingRow>,
     /// Where to go on; `None` at the end.
     pub next: Option<FindingKey>,
+    /// The number of the last change to any finding: parts, and sums, of one number are of one
+    /// instant.
+    pub as_of: i64,
+}
+
+/// Sums of findings, of one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingSums {
+    /// By ledger, service, env and kind.
+    pub sums: Vec<FindingSum>,
+    /// As [`FindingPage::as_of`].
+    pub as_of: i64,
 }
 
 /// Sums over the confirmed and open findings of one kind, service, env and ledger.
@@ -102,8 +115,8 @@ const LIST: &str = "SELECT body, opened_us, gained_us FROM findings \
 const ABOVE_EVERY_ID: &str = "~";
 
 impl Store {
-    /// Findings that match, newest first, from `after` on; looks at `limits::SCAN_ROWS_MAX` rows
-    /// at most.
+    /// Findings that match, newest first, from `after` on, all of one instant; looks at
+    /// `limits::SCAN_ROWS_MAX` rows at most.
     pub async fn findings(
         &self,
         filter: &FindingFilter,
@@ -112,64 +125,73 @@ impl Store {
     ) -> Result<FindingPage, StoreError> {
         let newest = FindingKey { last_us: i64::MAX, id: ABOVE_EVERY_ID.into() };
         let start = after.unwrap_or(&newest);
-        let Some((end, is_last)) = self.horizon(start, filter.from_us).await? else {
-            return Ok(FindingPage { rows: Vec::new(), next: None });
+        let mut snapshot = self.readers().begin().await?;
+        let as_of = as_of(&mut snapshot).await?;
+        let Some((end, is_last)) = horizon(&mut snapshot, start, filter.from_us).await? else {
+            return Ok(FindingPage { rows: Vec::new(), next: None, as_of });
         };
-        let limit = limit.min(limits::LIST_ROWS_MAX);
-        let rows = self.between(filter, start, &end, limit).await?;
+        let rows = between(&mut snapshot, filter, start, &end, limit).await?;
         let reached = match rows.last() {
             Some(row) if rows.len() >= limit as usize => key_of(&row.finding),
             _ => end.clone(),
         };
         let next = (!is_last || reached != end).then_some(reached);
-        Ok(FindingPage { rows, next })
+        Ok(FindingPage { rows, next, as_of })
     }
+}
 
-    /// The last row that a request from `start` on may look at, and whether it is the last of
-    /// all; `None` if there is no row.
-    async fn horizon(
-        &self,
-        start: &FindingKey,
-        from_us: Option<i64>,
-    ) -> Result<Option<(FindingKey, bool)>, StoreError> {
-        let row: Option<(i64, String, i64)> = sqlx::query_as(HORIZON)
-            .bind(start.last_us)
-            .bind(&start.id)
-            .bind(from_us.unwrap_or(i64::MIN))
-            .bind(limits::SCAN_ROWS_MAX)
-            .fetch_optional(self.readers())
-            .await?;
-        Ok(row.map(|(last_us, id, seen)| {
-            (FindingKey { last_us, id }, seen < i64::from(limits::SCAN_ROWS_MAX))
-        }))
-    }
+/// The last row that a request from `start` on may look at, and whether it is the last of all;
+/// `None` if there is no row.
+async fn horizon(
+    snapshot: &mut SqliteConnection,
+    start: &FindingKey,
+    from_us: Option<i64>,
+) -> Result<Option<(FindingKey, bool)>, StoreError> {
+    let row: Option<(i64, String, i64)> = sqlx::query_as(HORIZON)
+        .bind(start.last_us)
+        .bind(&start.id)
+        .bind(from_us.unwrap_or(i64::MIN))
+        .bind(limits::SCAN_ROWS_MAX)
+        .fetch_optional(snapshot)
+        .await?;
+    Ok(row.map(|(last_us, id, seen)| {
+        (FindingKey { last_us, id }, seen < i64::from(limits::SCAN_ROWS_MAX))
+    }))
+}
 
-    /// Findings that match, below `start` and down to `end`.
-    async fn between(
-        &self,
-        filter: &FindingFilter,
-        start: &FindingKey,
-        end: &FindingKey,
-        limit: u32,
-    ) -> Result<Vec<FindingRow>, StoreError> {
-        let rows = sqlx::query(LIST)
-            .bind(start.last_us)
-            .bind(&start.id)
-            .bind(end.last_us)
-            .bind(&end.id)
-            .bind(&filter.kind)
-            .bind(&filter.service)
-            .bind(&filter.env)
-            .bind(&filter.ledger)
-            .bind(&filter.player)
-            .bind(&filter.state)
-            .bind(&filter.severity)
-            .bind(filter.to_us)
-            .bind(limit)
-            .fetch_all(self.readers())
-            .await?;
-        rows.iter().map(read_row).collect()
-    }
+/// Findings that match, below `start` and down to `end`.
+async fn between(
+    snapshot: &mut SqliteConnection,
+    filter: &FindingFilter,
+    start: &FindingKey,
+    end: &FindingKey,
+    limit: u32,
+) -> Result<Vec<FindingRow>, StoreError> {
+    let rows = sqlx::query(LIST)
+        .bind(start.last_us)
+        .bind(&start.id)
+        .bind(end.last_us)
+        .bind(&end.id)
+        .bind(&filter.kind)
+        .bind(&filter.service)
+        .bind(&filter.env)
+        .bind(&filter.ledger)
+        .bind(&filter.player)
+        .bind(&filter.state)
+        .bind(&filter.severity)
+        .bind(filter.to_us)
+        .bind(limit)
+        .fetch_all(snapshot)
+        .await?;
+    rows.iter().map(read_row).collect()
+}
+
+const AS_OF: &str = "SELECT CAST(body AS INTEGER) FROM audit_state WHERE part = $1 AND name = ''";
+
+/// The number of the last change to any finding.
+async fn as_of(snapshot: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let change = sqlx::query_scalar(AS_OF).bind(part::CHANGE).fetch_optional(snapshot).await?;
+    Ok(change.unwrap_or(0))
 }
 
 fn key_of(finding: &Finding) -> FindingKey {
@@ -237,13 +259,16 @@ const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_conf
 impl Store {
     /// The sums of all open findings, of one service if it is given. `limits::SCAN_ROWS_MAX` of
     /// them may not be all.
-    pub async fn finding_sums(&self, service: Option<&str>) -> Result<Vec<FindingSum>, StoreError> {
+    pub async fn finding_sums(&self, service: Option<&str>) -> Result<FindingSums, StoreError> {
+        let mut snapshot = self.readers().begin().await?;
+        let as_of = as_of(&mut snapshot).await?;
         let rows = sqlx::query(SUMS)
             .bind(service)
             .bind(limits::SCAN_ROWS_MAX)
-            .fetch_all(self.readers())
+            .fetch_all(&mut *snapshot)
             .await?;
-        rows.iter().map(read_sum).collect()
+        let sums: Result<_, _> = rows.iter().map(read_sum).collect();
+        Ok(FindingSums { sums: sums?, as_of })
     }
 }
 
@@ -391,12 +416,12 @@ mod tests {
         let Fixture { store, _folder } = fixtures::store().await;
         let big = i128::from(i64::MAX) * 3;
         fixtures::insert_sum(&store, "duplicate_leak", "settle", "chips", big).await;
-        let sums = store.finding_sums(Some("settle")).await.unwrap();
+        let sums = store.finding_sums(Some("settle")).await.unwrap().sums;
         assert_eq!(sums.len(), 1);
         assert_eq!(sums[0].amounts.overpaid, big);
-        assert_eq!(store.finding_sums(Some("nobody")).await.unwrap(), []);
-        assert_eq!(store.finding_sums(None).await.unwrap(), sums);
+        assert_eq!(store.finding_sums(Some("nobody")).await.unwrap().sums, []);
+        assert_eq!(store.finding_sums(None).await.unwrap().sums, sums);
         fixtures::run(&store, "UPDATE finding_sums SET open_confirmed = 0").await;
-        assert_eq!(store.finding_sums(None).await.unwrap(), [], "nothing of it is open");
+        assert_eq!(store.finding_sums(None).await.unwrap().sums, [], "nothing of it is open");
     }
 }

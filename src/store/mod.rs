@@ -34,7 +34,9 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, MutexGuard};
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
-pub use self::findings_read::{FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum};
+pub use self::findings_read::{
+    FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum, FindingSums,
+};
 pub use self::lock::DatabaseLock;
 pub use self::players_read::{Delivery, DeliveryKey};
 pub use self::rollups_read::{MinuteCount, ServiceCount};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::alert::rule::SILENT_US;
 use crate::limits::{self, MINUTE_US};
 use crate::outcome::Amounts;
-use crate::store::{FindingSum, SourceCount, Store, StoreError};
+use crate::store::{FindingSum, FindingSums, SourceCount, Store, StoreError};
 
 /// Minutes that rates look back: the last hour.
 pub(super) const RATE_MINUTES: i64 = 60;
@@ -47,6 +47,8 @@ pub(super) struct Summary {
     pub(super) services: Services,
     /// Whether there are more sums of open findings than are read.
     pub(super) is_cut: bool,
+    /// The number of the last change to any finding that the sums know.
+    pub(super) as_of: i64,
 }
 
 /// Reads all services, or the one that is named in all its envs.
@@ -65,10 +67,10 @@ pub(super) async fn read(
         let summary = services.entry((row.service, row.env)).or_default();
         summary.outcomes.insert(row.outcome, row.count);
     }
-    let sums = store.finding_sums(service).await?;
+    let FindingSums { sums, as_of } = store.finding_sums(service).await?;
     let is_cut = sums.len() >= limits::SCAN_ROWS_MAX as usize;
     sums.into_iter().for_each(|sum| add_findings(&mut services, sum));
-    Ok(Summary { services, is_cut })
+    Ok(Summary { services, is_cut, as_of })
 }
 
 fn add_sources(services: &mut Services, count: SourceCount) {

@@ -110,7 +110,7 @@ async fn one_finding_has_all_its_fields_with_numbers_as_strings() {
     assert_eq!(finding["witnesses"][0]["position"], "1.42");
     assert_eq!(finding["witnesses"][0]["window"], json!({"len": "4", "cap": "4"}));
     let help = finding["help_url"].as_str().unwrap();
-    assert_eq!(help, format!("{}/findings/{id}", app.base()));
+    assert_eq!(help, format!("{}/help/duplicate_leak", app.base()));
 }
 
 #[tokio::test]

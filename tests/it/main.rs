@@ -13,6 +13,7 @@ mod demo;
 mod ingest;
 mod kill;
 mod metrics;
+mod money;
 mod pages;
 mod readme;
 mod simulate;

@@ -1,5 +1,7 @@
 //! The pages: right without scripts, strict about what they load, and honest about no data.
 
+use dedupwatch::alert::rule::Rule;
+use dedupwatch::audit::Kind;
 use dedupwatch::clock::Clock;
 use serde_json::json;
 
@@ -14,9 +16,10 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form
 /// Every page there is, with a finding at its place.
 fn pages() -> Vec<String> {
     let finding = format!("/findings/{:032x}", 1);
-    ["/", "/findings", "/sources", "/alerts", "/players/chips/p-1", &finding, "/nothing"]
-        .map(str::to_owned)
-        .to_vec()
+    let paths =
+        ["/", "/findings", "/sources", "/alerts", "/players/chips/p-1", &finding, "/nothing"];
+    let help = ["/help", "/help/duplicate_leak", "/help/source_silent", "/help/nothing"];
+    paths.into_iter().chain(help).map(str::to_owned).collect()
 }
 
 #[tokio::test]
@@ -40,6 +43,29 @@ async fn every_page_is_strict_and_has_nothing_inline() {
         assert!(reply.body.contains("All times are UTC"), "{path}");
         assert_eq!(reply.body.matches("<h1").count(), 1, "{path}");
     }
+}
+
+#[tokio::test]
+async fn every_rule_has_a_help_page_that_lists_and_findings_lead_to() {
+    let app = TestApp::start().await;
+    seed::findings(&app, &[seed::leak(1)]).await;
+    let list = app.get("/help").await.body;
+    for kind in Kind::ALL {
+        let path = format!("/help/{}", kind.as_str());
+        assert!(list.contains(&format!("href=\"{path}\"")), "{path}");
+        let page = app.get(&path).await;
+        assert_eq!(page.status, 200, "{path}");
+        for part in ["What to do", "How it comes about", "What it never means"] {
+            assert!(page.body.contains(part), "{path}: {part}");
+        }
+    }
+    for rule in Rule::ALL {
+        let path = format!("/help/{}", rule.topic());
+        assert_eq!(app.get(&path).await.status, 200, "{path} is the runbook of an alert");
+    }
+    let finding = app.get(&format!("/findings/{:032x}", 1)).await.body;
+    assert!(finding.contains("href=\"/help/duplicate_leak\""));
+    assert_eq!(app.get("/help/nothing").await.status, 404);
 }
 
 #[tokio::test]

@@ -97,7 +97,8 @@ fn annotations(key: &Key, alert: &Instance, external_url: &str) -> Texts {
     let mut annotations = Texts::from([
         ("summary", text::summary(key)),
         ("description", text::description(key, alert)),
-        ("runbook_url", format!("{external_url}{page}")),
+        ("runbook_url", format!("{external_url}/help/{}", key.rule.topic())),
+        ("evidence_url", format!("{external_url}{page}")),
         ("alerts_url", format!("{external_url}/alerts")),
     ]);
     if let (Some(_), Some(finding)) = (key.rule.kind(), &alert.seen.example) {

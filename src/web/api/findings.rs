@@ -1,6 +1,6 @@
 //! What the audit says: the list, and one of it.
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use serde::Serialize;
 
 use crate::audit::{Kind, Severity, State, Witness};
@@ -9,6 +9,10 @@ use crate::store::{FindingFilter, FindingKey, FindingRow};
 use crate::web::AppState;
 use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::query::Params;
+
+/// The header that tells the instant of an answer: the number of the last change to any finding.
+/// Confirmed findings and the sums of services add up where it is the same.
+pub(in crate::web) const AS_OF: &str = "X-Dedupwatch-As-Of";
 
 /// A verdict of the audit. Amounts and 64-bit numbers are strings.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -64,7 +68,7 @@ pub struct FindingView {
     exposure: String,
     /// The proof, in the order of the log.
     witnesses: Vec<WitnessView>,
-    /// The page about it: the rule in words, and what to do.
+    /// The runbook: what it means, how it comes about, what to do, what it never means.
     help_url: String,
 }
 
@@ -124,7 +128,7 @@ pub struct Findings {
 }
 
 /// The findings that match, newest occurrence first. A finding that gains an occurrence while you
-/// page moves to the front.
+/// page moves to the front; parts with the same header `X-Dedupwatch-As-Of` are of one instant.
 #[utoipa::path(get, path = "/api/v1/findings", tag = "findings", params(
     ("kind" = Option<String>, Query, description = "The rule"),
     ("service" = Option<String>, Query),
@@ -145,14 +149,15 @@ pub struct Findings {
 pub(in crate::web) async fn list(
     request: HttpRequest,
     state: web::Data<AppState>,
-) -> Result<web::Json<Findings>, ApiError> {
+) -> Result<impl Responder, ApiError> {
     let params = Params::parse(request.query_string(), &FILTERS)?;
     let filter = filter(&params)?;
     let limit = params.limit(100)?;
     let after = params.after(parse_key)?;
     let page = state.store.findings(&filter, after.as_ref(), limit).await?;
     let findings = page.rows.into_iter().map(|row| view(row, &state)).collect();
-    Ok(web::Json(Findings { findings, next: page.next.as_ref().map(format_key) }))
+    let findings = Findings { findings, next: page.next.as_ref().map(format_key) };
+    Ok(web::Json(findings).customize().insert_header((AS_OF, page.as_of)))
 }
 
 /// One finding.
@@ -216,7 +221,7 @@ fn view(row: FindingRow, state: &AppState) -> FindingView {
     let finding = row.finding;
     let amounts = finding.amounts;
     FindingView {
-        help_url: format!("{}/findings/{}", state.config.external_url, finding.id),
+        help_url: format!("{}/help/{}", state.config.external_url, finding.kind.as_str()),
         id: finding.id,
         kind: finding.kind.as_str(),
         severity: finding.severity.as_str(),

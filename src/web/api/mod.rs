@@ -4,6 +4,7 @@ pub mod alerts;
 pub mod close;
 pub mod config;
 pub mod findings;
+pub mod findings_csv;
 pub mod ingest;
 pub mod openapi;
 pub mod outcomes;

@@ -22,6 +22,7 @@ use crate::web::health;
         super::config::show,
         super::findings::list,
         super::findings::one,
+        super::findings_csv::list,
         super::ingest::outcomes,
         super::ingest::heartbeats,
         super::outcomes::list,

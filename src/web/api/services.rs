@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use serde::Serialize;
 
 use crate::outcome::{Amounts, format_us};
 use crate::web::AppState;
+use crate::web::api::findings::AS_OF;
 use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::query::Params;
 use crate::web::summary::{self, ServiceSummary, Summary};
@@ -76,9 +77,9 @@ pub struct Services {
 pub(in crate::web) async fn list(
     request: HttpRequest,
     state: web::Data<AppState>,
-) -> Result<web::Json<Services>, ApiError> {
+) -> Result<impl Responder, ApiError> {
     Params::parse(request.query_string(), &[])?;
-    Ok(web::Json(view_all(summary::read(&state.store, state.clock.now_us(), None).await?)))
+    Ok(view_all(summary::read(&state.store, state.clock.now_us(), None).await?))
 }
 
 /// One service, in all its envs.
@@ -91,18 +92,20 @@ pub(in crate::web) async fn list(
 pub(in crate::web) async fn one(
     name: web::Path<String>,
     state: web::Data<AppState>,
-) -> Result<web::Json<Services>, ApiError> {
+) -> Result<impl Responder, ApiError> {
     let summary = summary::read(&state.store, state.clock.now_us(), Some(&name)).await?;
     if summary.services.is_empty() {
         let told = format!("Nothing was heard of service {name}. /api/v1/services lists them.");
         return Err(Problem::not_found(told).into());
     }
-    Ok(web::Json(view_all(summary)))
+    Ok(view_all(summary))
 }
 
-fn view_all(Summary { services, is_cut }: Summary) -> Services {
+fn view_all(Summary { services, is_cut, as_of }: Summary) -> impl Responder {
     let view = |((service, env), summary)| view(service, env, summary);
-    Services { services: services.into_iter().map(view).collect(), next: None, truncated: is_cut }
+    let services = services.into_iter().map(view).collect();
+    let services = Services { services, next: None, truncated: is_cut };
+    web::Json(services).customize().insert_header((AS_OF, as_of))
 }
 
 fn view(service: String, env: String, summary: ServiceSummary) -> ServiceView {

@@ -6,8 +6,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::lines::{self, Amount};
-use super::words::{self, KindWords, Step};
-use super::{Shell, player_url, render};
+use super::topics::{self, Topic};
+use super::words::{self, Step};
+use super::{Shell, help, player_url, render, sentence};
 use crate::audit::{Finding, Kind, Witness};
 use crate::limits::{MINUTE_US, SECOND_US};
 use crate::store::FindingRow;
@@ -23,7 +24,8 @@ use crate::web::query::Params;
 struct FindingPage {
     shell: Shell,
     id: String,
-    words: &'static KindWords,
+    topic: &'static Topic,
+    help_url: String,
     steps: Vec<Step>,
     sentence: String,
     severity: &'static str,
@@ -85,12 +87,14 @@ fn page(row: &FindingRow, is_closing: bool, now_us: i64) -> FindingPage {
     let finding = &row.finding;
     let ledger = finding.ledger.as_deref();
     let amounts_before = finding.amounts_before_closing.as_ref();
+    let topic = topics::of_kind(finding.kind);
     FindingPage {
         shell: Shell::new("/findings", now_us),
         id: finding.id.clone(),
-        words: words::of_kind(finding.kind),
+        topic,
+        help_url: help::url(topic),
         steps: words::steps(finding),
-        sentence: words::sentence(finding),
+        sentence: sentence::of(finding),
         severity: finding.severity.as_str(),
         state: finding.state.as_str(),
         is_open: lines::is_open(finding),

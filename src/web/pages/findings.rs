@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use super::lines::{self, FindingLine};
-use super::{Shell, has_data, render, words};
+use super::{Shell, has_data, render, topics};
 use crate::audit::{Kind, State};
 use crate::store::FindingFilter;
 use crate::web::AppState;
@@ -28,6 +28,8 @@ struct Findings {
     is_first: bool,
     first: String,
     older: Option<String>,
+    csv: String,
+    json: String,
 }
 
 /// A choice of the filter.
@@ -67,6 +69,8 @@ pub(in crate::web) async fn show(
         findings: lines::lines(&page.rows, now_us),
         is_first: after.is_none(),
         first: params.address(HERE, None),
+        csv: params.address("/api/v1/findings.csv", None),
+        json: params.address("/api/v1/findings", None),
         older,
     })
 }
@@ -88,7 +92,7 @@ fn selects(params: &Params) -> Vec<Select> {
         options.extend(rest);
         options
     };
-    let kind = |kind: Kind| (kind.as_str(), words::of_kind(kind).name.to_owned());
+    let kind = |kind: Kind| (kind.as_str(), topics::of_kind(kind).name.to_owned());
     vec![
         select("kind", "Kind", with_any(Kind::ALL.into_iter().map(kind).collect())),
         select("state", "State", with_any(states.into_iter().map(same).collect())),

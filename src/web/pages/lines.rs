@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{player_url, words};
+use super::{player_url, sentence, topics};
 use crate::audit::{Finding, Severity, State};
 use crate::outcome::{Amounts, Id, Signature};
 use crate::store::FindingRow;
@@ -49,10 +49,10 @@ impl FindingLine {
         let finding = &row.finding;
         Self {
             url: format!("/findings/{}", finding.id),
-            name: words::of_kind(finding.kind).name,
+            name: topics::of_kind(finding.kind).name,
             severity: finding.severity.as_str(),
             state: finding.state.as_str(),
-            sentence: words::sentence(finding),
+            sentence: sentence::of(finding),
             about: about(finding),
             player: player(finding),
             service: service(&finding.service, &finding.env),

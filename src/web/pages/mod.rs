@@ -6,10 +6,13 @@ mod chart;
 pub mod error;
 pub mod finding;
 pub mod findings;
+pub mod help;
 mod lines;
 pub mod overview;
 pub mod player;
+mod sentence;
 pub mod sources;
+mod topics;
 mod verdict;
 mod words;
 

@@ -156,7 +156,7 @@ pub(in crate::web) async fn show(
 async fn read(state: &AppState, refresh_s: Option<u32>) -> Result<Overview, PageError> {
     let now_us = state.clock.now_us();
     let store = &state.store;
-    let Summary { services, is_cut } = summary::read(store, now_us, None).await?;
+    let Summary { services, is_cut, .. } = summary::read(store, now_us, None).await?;
     let (first, last) = chart::minutes(now_us);
     let counts = store.outcomes_by_minute(first, last, None).await?;
     let (alerts, more_alerts) = alert_lines(state, "firing", ALERTS_SHOWN, now_us).await?;

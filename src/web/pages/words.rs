@@ -1,137 +1,7 @@
-//! The rules in words: what a finding means and what to do next. Readers are on call, often at
-//! night and often for the first time.
+//! A finding in words: what happened, how sure it is, what to do next.
 
-use super::encode;
-use crate::audit::{Coverage, Finding, Kind, OrderKnown, Subject};
-use crate::web::format::{number, several};
-
-/// A rule for people.
-pub(super) struct KindWords {
-    /// Its name.
-    pub(super) name: &'static str,
-    /// What it says.
-    pub(super) rule: &'static str,
-    /// What to do, step by step.
-    pub(super) steps: &'static [&'static str],
-}
-
-/// The words of a rule.
-pub(super) fn of_kind(kind: Kind) -> &'static KindWords {
-    match kind {
-        Kind::DuplicateLeak => &DUPLICATE_LEAK,
-        Kind::LiveEviction => &LIVE_EVICTION,
-        Kind::FalseBlock => &FALSE_BLOCK,
-        Kind::UnverifiableBlock => &UNVERIFIABLE_BLOCK,
-        Kind::IndeterminateOutcome => &INDETERMINATE_OUTCOME,
-        Kind::TelemetryGap => &TELEMETRY_GAP,
-        Kind::IdentityConflict => &IDENTITY_CONFLICT,
-        Kind::RejectedEvidence => &REJECTED_EVIDENCE,
-        _ => &NOT_FOUND_YET,
-    }
-}
-
-const DUPLICATE_LEAK: KindWords = KindWords {
-    name: "Duplicate leak",
-    rule: "One settlement may be accepted once in its ledger. Reversals undo one \
-           acceptance before them, and an acceptance whose effect failed does not count. \
-           Here more acceptances stand than may stand: the guard let a replay through.",
-    steps: &[
-        "Look at both witnesses in the service's own log, by time, boot and number.",
-        "Check in the wallet that the amount was really moved more than once.",
-        "Correct the surplus booking (the later acceptance) in the wallet.",
-        "Close this finding with what you did. A new occurrence opens a new one.",
-    ],
-};
-
-const LIVE_EVICTION: KindWords = KindWords {
-    name: "Live eviction",
-    rule: "A guard's window must remember every settlement of the games a player is still \
-           in. Here it let one go that can still be replayed: the next replay of it would \
-           be booked again. Nothing is lost yet.",
-    steps: &[
-        "Compare the window's capacity with what a player needs: two settlements for \
-         each game, for the room just left and the room just entered.",
-        "Raise the capacity, or find out why more games run side by side than expected.",
-    ],
-};
-
-const FALSE_BLOCK: KindWords = KindWords {
-    name: "False block",
-    rule: "A settlement may be refused only if it was accepted before. This one was \
-           refused, and no acceptance of it exists among all that the guards of its \
-           ledger reported. It is not booked.",
-    steps: &[
-        "Check in the wallet that the settlement is missing.",
-        "Book it by hand, or deliver it again under a ref of its own.",
-        "Find out what the guard took it for: read its window at that time.",
-        "Close this finding with what you did. A later acceptance closes it by itself.",
-    ],
-};
-
-const UNVERIFIABLE_BLOCK: KindWords = KindWords {
-    name: "Unverifiable block",
-    rule: "A settlement was refused as seen before, but no acceptance of it was heard, and \
-           some guard of the ledger was not heard all the time. Either it was booked \
-           while nobody listened, or it is missing. No amount is claimed.",
-    steps: &[
-        "Look at Sources: which one is silent, or has missing numbers?",
-        "Let it send what it kept. The verdict then follows by itself.",
-        "If that is lost, look the settlement up in the wallet and close this finding.",
-    ],
-};
-
-const INDETERMINATE_OUTCOME: KindWords = KindWords {
-    name: "Indeterminate outcome",
-    rule: "The guard could not tell what became of this settlement, or accepted it without \
-           knowing whether the money moved. It may be booked once, twice or never.",
-    steps: &[
-        "Look the settlement up in the wallet.",
-        "Book it if it is missing; correct it if it is there twice.",
-        "Close this finding with what you found.",
-    ],
-};
-
-const TELEMETRY_GAP: KindWords = KindWords {
-    name: "Telemetry gap",
-    rule: "Each run of a source numbers its outcomes without holes. Some numbers did not \
-           come in time. What happened in them is not known, so blocks and evictions near \
-           them can't be judged.",
-    steps: &[
-        "Check the source: does it still run, can it reach the collector, did it drop \
-         outcomes?",
-        "Let it send what it kept. The finding closes by itself when the hole is filled.",
-        "If they are lost, compare the wallet with the game's own records for that time.",
-    ],
-};
-
-const IDENTITY_CONFLICT: KindWords = KindWords {
-    name: "Identity conflict",
-    rule: "A source, its run and a number name one outcome. Here the same name came with \
-           different content. The first content counts. Most often two processes report \
-           under one source name.",
-    steps: &[
-        "Find the processes that report as this source; give each a name of its own.",
-        "Check that a restarted process takes a new boot and counts from 1.",
-    ],
-};
-
-const REJECTED_EVIDENCE: KindWords = KindWords {
-    name: "Rejected evidence",
-    rule: "Outcomes came that could not be taken, so the audit does not know them. They are \
-           kept in the log with the reason.",
-    steps: &[
-        "Read the reason, and mend the sender.",
-        "Send the mended outcomes again under the same numbers: they are taken then.",
-    ],
-};
-
-/// A rule that nothing is found by yet.
-const NOT_FOUND_YET: KindWords = KindWords {
-    name: "Not found yet",
-    rule: "This rule has a name and no more: nothing is found by it yet, and no row of it is ever \
-           written.",
-    steps: &["There is nothing to do."],
-};
+use super::{encode, topics};
+use crate::audit::{Coverage, Finding, Kind, OrderKnown};
 
 /// A step of what to do, with an address if there is more to read.
 pub(super) struct Step {
@@ -144,7 +14,8 @@ pub(super) struct Step {
 /// What to do about a finding, step by step.
 pub(super) fn steps(finding: &Finding) -> Vec<Step> {
     let step = |text| Step { text, more: None };
-    let mut steps: Vec<Step> = of_kind(finding.kind).steps.iter().copied().map(step).collect();
+    let mut steps: Vec<Step> =
+        topics::of_kind(finding.kind).steps.iter().copied().map(step).collect();
     match finding.kind {
         Kind::DuplicateLeak => {
             steps.insert(steps.len().saturating_sub(1), step(remedy(&finding.cause)));
@@ -189,42 +60,6 @@ fn remedy(cause: &str) -> &'static str {
             "Find the cause, it is not known: a window that is too short, a guard that is off, \
              two guards with separate memories?"
         }
-    }
-}
-
-/// What happened, in one sentence.
-pub(super) fn sentence(finding: &Finding) -> String {
-    if let Subject::More { .. } = finding.subject {
-        return format!(
-            "{} of this kind within one minute, counted together.",
-            several(finding.count, "more finding", "more findings")
-        );
-    }
-    if finding.count == 0 {
-        return "Nothing of it stands any more.".into();
-    }
-    let times = several(finding.count, "time", "times");
-    let outcomes = several(finding.count, "outcome", "outcomes");
-    match finding.kind {
-        Kind::DuplicateLeak => {
-            let stood = i128::from(finding.count) + 1;
-            format!("One settlement was accepted {} times.", number(stood))
-        }
-        Kind::LiveEviction => {
-            let signatures = several(finding.count, "settlement that", "settlements that");
-            format!("The window let go of {signatures} can still be replayed.")
-        }
-        Kind::FalseBlock => format!("A settlement was refused {times} and never booked."),
-        Kind::UnverifiableBlock => {
-            format!("A settlement was refused {times}; whether it was ever booked is not known.")
-        }
-        Kind::IndeterminateOutcome => "Nobody knows whether this settlement was booked.".into(),
-        Kind::TelemetryGap => format!("{outcomes} did not arrive."),
-        Kind::IdentityConflict => {
-            format!("{outcomes} came under a number that was taken by another.")
-        }
-        Kind::RejectedEvidence => format!("{outcomes} could not be taken."),
-        _ => format!("It happened {times}."),
     }
 }
 
@@ -332,13 +167,5 @@ mod tests {
         assert_eq!(of_closing("made_good: T-12"), "a person says: made good. T-12");
         assert_eq!(of_closing("expected: "), "a person says: expected");
         assert_eq!(of_cause("some_new_cause"), "some new cause");
-    }
-
-    #[test]
-    fn every_kind_has_its_words() {
-        for kind in Kind::ALL {
-            let words = of_kind(kind);
-            assert!(!words.steps.is_empty() && words.rule.len() > 80, "{kind:?}");
-        }
     }
 }
