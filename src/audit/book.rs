@@ -40,11 +40,24 @@ pub enum Change {
     Write {
         /// The row.
         finding: Box<Finding>,
-        /// It gained a confirmed occurrence.
-        gained: bool,
+        /// Receipt of the record by which it was first said.
+        opened_us: i64,
+        /// Receipt of the record by which it last gained a confirmed occurrence.
+        gained_us: Option<i64>,
     },
     /// Take it out: it never stood.
     Withdraw,
+}
+
+/// Rows of a kind and service that one minute opened: the bound holds over a restart too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Which rule.
+    pub kind: Kind,
+    /// Which service.
+    pub service: String,
+    minute: i64,
+    count: u32,
 }
 
 /// The book.
@@ -54,7 +67,8 @@ pub struct Book {
     sums: BTreeMap<SumKey, Sums>,
     sums_changed: BTreeSet<SumKey>,
     confirmed: BTreeMap<(Kind, String, String), u64>,
-    opened: BTreeMap<(Kind, String), (i64, u32)>,
+    opened: BTreeMap<(Kind, String), Opened>,
+    opened_changed: BTreeSet<(Kind, String)>,
     changes: BTreeMap<String, Change>,
     /// The rows `more` by service and minute, while their keys may change them.
     more: BTreeMap<(Kind, Subject), Row>,
@@ -69,6 +83,7 @@ impl Book {
             sums_changed: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             opened: BTreeMap::new(),
+            opened_changed: BTreeSet::new(),
             changes: BTreeMap::new(),
             more: BTreeMap::new(),
             more_changed: BTreeSet::new(),
@@ -78,6 +93,11 @@ impl Book {
     /// Takes back stored sums.
     pub fn restore_sums(&mut self, key: SumKey, sums: Sums) {
         self.sums.insert(key, sums);
+    }
+
+    /// Takes back what a minute had opened.
+    pub fn restore_opened(&mut self, opened: Opened) {
+        self.opened.insert((opened.kind, opened.service.clone()), opened);
     }
 
     /// Takes back a stored row `more`.
@@ -99,6 +119,12 @@ impl Book {
     pub fn take_more(&mut self) -> Vec<&Row> {
         let changed = std::mem::take(&mut self.more_changed);
         changed.into_iter().filter_map(|key| self.more.get(&key)).collect()
+    }
+
+    /// What minutes opened, where that changed since the last call.
+    pub fn take_opened(&mut self) -> Vec<&Opened> {
+        let changed = std::mem::take(&mut self.opened_changed);
+        changed.into_iter().filter_map(|key| self.opened.get(&key)).collect()
     }
 
     /// Rows that became confirmed since the last call, by kind, service and env.
@@ -148,23 +174,29 @@ impl Book {
         }
         let stands = verdict.filter(|verdict| verdict.count > row.base.count);
         match (row.is_open(), stands) {
-            (true, Some(verdict)) => self.update(row, verdict),
+            (true, Some(verdict)) => self.update(row, verdict, received_us),
             (true, None) if row.finding.state == State::Suspected => {
                 let row = rows.remove(i);
-                self.withdraw(&row);
+                self.withdraw(&row, received_us);
                 self.did_not_open(kind, &row.finding.service, received_us.div_euclid(MINUTE_US));
             }
-            (true, None) => self.close(row, because, Counted::default()),
+            (true, None) => self.close(row, because, Counted::default(), received_us),
             (false, _) => {}
         }
     }
 
     /// Closes an open row as it stands: what happens after counts from there.
-    pub(super) fn close_as_is(&mut self, rows: &mut [Row], id: &str, because: &str) {
+    pub(super) fn close_as_is(
+        &mut self,
+        rows: &mut [Row],
+        id: &str,
+        because: &str,
+        received_us: i64,
+    ) {
         let open = rows.iter_mut().find(|row| row.finding.id == id && row.is_open());
         if let Some(row) = open {
             let stands = Counted::of(&row.finding);
-            self.close(row, because, stands);
+            self.close(row, because, stands, received_us);
         }
     }
 
@@ -181,50 +213,57 @@ impl Book {
         let base = last.map_or_else(Counted::default, Row::end);
         let more = (!self.may_open(kind, &verdict.service, minute)).then_some(minute);
         let finding = new_finding(&self.hash, subject, kind, ordinal, verdict, base);
-        let row = Row { finding, base, ended: None, more };
-        self.show(None, &row);
+        let mut row = Row::new(finding, base, more, received_us);
+        self.show(None, &mut row, received_us);
         row
     }
 
     fn may_open(&mut self, kind: Kind, service: &str, minute: i64) -> bool {
-        let opened = self.opened.entry((kind, service.to_owned())).or_insert((minute, 0));
-        if opened.0 != minute {
-            *opened = (minute, 0);
+        let key = (kind, service.to_owned());
+        self.opened_changed.insert(key.clone());
+        let opened = self.opened.entry(key).or_insert_with_key(|(kind, service)| Opened {
+            kind: *kind,
+            service: service.clone(),
+            minute,
+            count: 0,
+        });
+        if opened.minute != minute {
+            (opened.minute, opened.count) = (minute, 0);
         }
-        opened.1 = opened.1.saturating_add(1);
-        opened.1 <= ROWS_A_MINUTE_MAX
+        opened.count = opened.count.saturating_add(1);
+        opened.count <= ROWS_A_MINUTE_MAX
     }
 
     /// A row that is withdrawn is no new row. An eviction told apart from its acceptance is
     /// suspected until that comes, a moment later: thousands a minute at a healthy service.
     fn did_not_open(&mut self, kind: Kind, service: &str, minute: i64) {
-        if let Some(opened) = self.opened.get_mut(&(kind, service.to_owned()))
-            && opened.0 == minute
-        {
-            opened.1 = opened.1.saturating_sub(1);
+        let key = (kind, service.to_owned());
+        if let Some(opened) = self.opened.get_mut(&key).filter(|opened| opened.minute == minute) {
+            opened.count = opened.count.saturating_sub(1);
+            self.opened_changed.insert(key);
         }
     }
 
-    fn update(&mut self, row: &mut Row, mut verdict: Verdict) {
+    fn update(&mut self, row: &mut Row, mut verdict: Verdict, received_us: i64) {
         let was = row.finding.clone();
         verdict.confirmed |= was.state == State::Confirmed;
         let finding =
             new_finding(&self.hash, &was.subject, was.kind, was.ordinal, verdict, row.base);
         row.finding = Finding { service: was.service.clone(), env: was.env.clone(), ..finding };
         if row.finding != was {
-            self.show(Some(&was), row);
+            self.show(Some(&was), row, received_us);
         }
     }
 
-    fn withdraw(&mut self, row: &Row) {
+    fn withdraw(&mut self, row: &Row, received_us: i64) {
         if let Some(minute) = row.more {
-            return self.show_more(Some(&row.finding), None, minute);
+            return self.show_more(Some(&row.finding), None, minute, received_us);
         }
         self.account(Some(&row.finding), None);
         self.changes.insert(row.finding.id.clone(), Change::Withdraw);
     }
 
-    fn close(&mut self, row: &mut Row, because: &str, stands: Counted) {
+    fn close(&mut self, row: &mut Row, because: &str, stands: Counted, received_us: i64) {
         let was = row.finding.clone();
         row.finding.state = State::Closed;
         row.finding.closed_because = Some(because.to_owned());
@@ -233,31 +272,38 @@ impl Book {
         }
         row.finding.count = stands.count;
         row.finding.amounts = stands.amounts;
-        self.show(Some(&was), row);
+        self.show(Some(&was), row, received_us);
     }
 
     /// Accounts for a row that changed, and has it written.
-    fn show(&mut self, was: Option<&Finding>, row: &Row) {
-        let now = &row.finding;
+    fn show(&mut self, was: Option<&Finding>, row: &mut Row, received_us: i64) {
         if let Some(minute) = row.more {
-            return self.show_more(was, Some(now), minute);
+            return self.show_more(was, Some(&row.finding), minute, received_us);
         }
-        self.account(was, Some(now));
+        self.account(was, Some(&row.finding));
         let confirmed = |finding: &&Finding| finding.state == State::Confirmed;
         let was_count = was.filter(confirmed).map_or(0, |was| was.count);
-        let gained = confirmed(&now) && now.count > was_count;
-        self.emit(now.clone(), gained);
+        if confirmed(&&row.finding) && row.finding.count > was_count {
+            row.gained_us = Some(received_us);
+        }
+        self.emit(row);
     }
 
-    fn emit(&mut self, finding: Finding, gained: bool) {
-        let before = self.changes.get(&finding.id);
-        let gained = gained || matches!(before, Some(Change::Write { gained: true, .. }));
-        let id = finding.id.clone();
-        self.changes.insert(id, Change::Write { gained, finding: Box::new(finding) });
+    fn emit(&mut self, row: &Row) {
+        let finding = Box::new(row.finding.clone());
+        let (opened_us, gained_us) = (row.opened_us, row.gained_us);
+        let change = Change::Write { finding, opened_us, gained_us };
+        self.changes.insert(row.finding.id.clone(), change);
     }
 
     /// One row for what a minute may not open singly: the difference that a key makes goes there.
-    fn show_more(&mut self, was: Option<&Finding>, now: Option<&Finding>, minute: i64) {
+    fn show_more(
+        &mut self,
+        was: Option<&Finding>,
+        now: Option<&Finding>,
+        minute: i64,
+        received_us: i64,
+    ) {
         let Some(about) = now.or(was) else { return };
         let subject = Subject::More {
             service: about.service.clone(),
@@ -267,9 +313,9 @@ impl Book {
         };
         let key = (about.kind, subject);
         let last = self.more.get(&key);
-        let open = last.filter(|row| row.is_open()).map(|row| row.finding.clone());
+        let open = last.filter(|row| row.is_open()).cloned();
         let finding = match &open {
-            Some(finding) => finding.clone(),
+            Some(row) => row.finding.clone(),
             None => {
                 let ordinal = last.map_or(1, |row| row.finding.ordinal.saturating_add(1));
                 more_finding(&self.hash, key.1.clone(), ordinal, about)
@@ -294,28 +340,33 @@ impl Book {
             closed_because: is_over.then(|| "made_good".to_owned()),
             ..finding
         };
-        self.put_more(key, open.as_ref(), finding);
+        self.put_more(key, open, finding, received_us);
     }
 
-    fn put_more(&mut self, key: (Kind, Subject), was: Option<&Finding>, now: Finding) {
-        self.account(was, Some(&now));
+    fn put_more(&mut self, key: (Kind, Subject), was: Option<Row>, now: Finding, received_us: i64) {
+        let before = was.as_ref().map(|row| &row.finding);
+        self.account(before, Some(&now));
         let gained =
-            now.state == State::Confirmed && now.count > was.map_or(0, |finding| finding.count);
-        self.emit(now.clone(), gained);
+            now.state == State::Confirmed && now.count > before.map_or(0, |finding| finding.count);
+        let was =
+            was.unwrap_or_else(|| Row::new(now.clone(), Counted::default(), None, received_us));
+        let gained_us = if gained { Some(received_us) } else { was.gained_us };
+        let row = Row { finding: now, gained_us, ..was };
+        self.emit(&row);
         self.more_changed.insert(key.clone());
-        self.more
-            .insert(key, Row { finding: now, base: Counted::default(), ended: None, more: None });
+        self.more.insert(key, row);
     }
 
     /// Closes a row `more` as it stands.
-    pub(super) fn close_more(&mut self, closed: &Finding, because: &str) {
+    pub(super) fn close_more(&mut self, closed: &Finding, because: &str, received_us: i64) {
         let key = (closed.kind, closed.subject.clone());
         let is_it = |row: &&Row| row.is_open() && row.finding.id == closed.id;
-        let open = self.more.get(&key).filter(is_it).map(|row| row.finding.clone());
+        let open = self.more.get(&key).filter(is_it).cloned();
         if let Some(was) = open {
             let because = Some(because.to_owned());
-            let now = Finding { state: State::Closed, closed_because: because, ..was.clone() };
-            self.put_more(key, Some(&was), now);
+            let finding = was.finding.clone();
+            let now = Finding { state: State::Closed, closed_because: because, ..finding };
+            self.put_more(key, Some(was), now, received_us);
         }
     }
 

@@ -174,20 +174,21 @@ impl Audit {
     fn closed(&mut self, closed: &Closed) {
         let Some(finding) = self.closing.remove(&closed.finding) else { return };
         let because = format!("{}: {}", closed.reason, closed.note);
+        let received_us = self.received_us;
         match &finding.subject {
             Subject::AuditKey { ledger, player, signature } => {
                 let player = self.player_key(ledger, player);
                 let key = (player, signature.hash(&self.hash));
                 if let Some(facts) = self.facts.signatures.get_mut(key) {
-                    self.book.close_as_is(&mut facts.rows, &finding.id, &because);
+                    self.book.close_as_is(&mut facts.rows, &finding.id, &because, received_us);
                 }
                 self.settle_key(key);
             }
-            Subject::More { .. } => self.book.close_more(&finding, &because),
+            Subject::More { .. } => self.book.close_more(&finding, &because, received_us),
             subject => {
                 let key = (finding.kind, subject.clone());
                 if let Some(group) = self.groups.get_mut(&key) {
-                    self.book.close_as_is(&mut group.rows, &finding.id, &because);
+                    self.book.close_as_is(&mut group.rows, &finding.id, &because, received_us);
                     self.settle_group(key.0, &key.1);
                 }
             }

@@ -50,7 +50,7 @@ mod waits;
 mod window;
 mod witness;
 
-pub use book::{Book, Change, SumKey, Sums};
+pub use book::{Book, Change, Opened, SumKey, Sums};
 pub use facts::{RefFacts, SignatureFacts};
 pub use finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witness};
 pub use group::Group;

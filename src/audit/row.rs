@@ -41,6 +41,11 @@ pub struct Row {
     /// The minute whose row `more` shows it instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) more: Option<i64>,
+    /// Receipt of the record by which it was opened.
+    pub(super) opened_us: i64,
+    /// Receipt of the record by which it last gained a confirmed occurrence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gained_us: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +75,10 @@ impl Counted {
 }
 
 impl Row {
+    pub(super) fn new(finding: Finding, base: Counted, more: Option<i64>, opened_us: i64) -> Self {
+        Self { finding, base, ended: None, more, opened_us, gained_us: None }
+    }
+
     /// The total that its subject had reached with it.
     pub(super) fn end(&self) -> Counted {
         self.ended.unwrap_or_else(|| self.base.plus(Counted::of(&self.finding)))

@@ -141,7 +141,7 @@ impl Audit {
         let open = group.rows.last().is_some_and(super::row::Row::is_open);
         if open && group.is_quiet(received_us) {
             let id = group.rows.last().map(|row| row.finding.id.clone()).unwrap_or_default();
-            self.book.close_as_is(&mut group.rows, &id, "quiet");
+            self.book.close_as_is(&mut group.rows, &id, "quiet", received_us);
         } else {
             let (verdict, _) = group.verdict(received_us);
             let because = if kind == Kind::TelemetryGap { "filled" } else { "disproved" };

@@ -1,6 +1,6 @@
 //! What the judge keeps in memory: read back at the start, and let go of beyond a bound.
 
-use crate::audit::{Audit, Group, Ledger, Row, Service, Settings, Source, Waiting};
+use crate::audit::{Audit, Group, Ledger, Opened, Row, Service, Settings, Source, Waiting};
 use crate::store::{Store, StoreError, part};
 
 /// Players kept between steps: 5 KiB each, 200 MB.
@@ -25,6 +25,9 @@ pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit,
     }
     for more in store.read_part::<Row>(part::MORE).await? {
         audit.book.restore_more(more);
+    }
+    for opened in store.read_part::<Opened>(part::OPENED).await? {
+        audit.book.restore_opened(opened);
     }
     for waiting in store.read_part::<Waiting>(part::WAIT).await? {
         audit.waits.restore(waiting);

@@ -141,7 +141,7 @@ async fn save(
     records: &[Record],
     (end, change): (Position, i64),
 ) -> Result<i64, StoreError> {
-    let Parts { store, metrics, clock, .. } = parts;
+    let Parts { store, metrics, .. } = parts;
     let skipped = audit.take_skipped().into_iter();
     let judged = Judged {
         confirmed: audit.book.take_confirmed(),
@@ -149,7 +149,7 @@ async fn save(
     };
     let step = Step::take(audit, records, end)?;
     let counted = metrics.count_judged(&judged);
-    let change = store.save_step(&step, counted.totals(), clock.now_us(), change).await?;
+    let change = store.save_step(&step, counted.totals(), change).await?;
     metrics.judged(&counted);
     Ok(change)
 }

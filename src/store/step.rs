@@ -27,6 +27,8 @@ pub mod part {
     pub const GROUP: &str = "group";
     /// Rows `more`.
     pub const MORE: &str = "more";
+    /// Rows that minutes opened.
+    pub const OPENED: &str = "opened";
     /// Who waits for time.
     pub const WAIT: &str = "wait";
     /// The receipt of the newest record.
@@ -66,6 +68,9 @@ impl Step {
         for row in audit.book.take_more() {
             parts.put(part::MORE, &row.id(), row)?;
         }
+        for opened in audit.book.take_opened() {
+            parts.put(part::OPENED, &(opened.kind, &opened.service), opened)?;
+        }
         for (wait, waiting) in audit.waits.take_changed() {
             match waiting {
                 Some(waiting) => parts.put(part::WAIT, &wait, waiting)?,
@@ -87,12 +92,11 @@ impl Step {
         &self,
         connection: &mut SqliteConnection,
         totals: &[Total],
-        now_us: i64,
         change: &mut i64,
     ) -> Result<(), StoreError> {
         self.facts.save(connection).await?;
         save_deliveries(connection, &self.deliveries).await?;
-        verdicts::save_findings(connection, &self.findings, now_us, change).await?;
+        verdicts::save_findings(connection, &self.findings, change).await?;
         verdicts::save_sums(connection, &self.sums).await?;
         for (part, name, body) in &self.parts {
             verdicts::save_part(connection, part, name, body.as_deref()).await?;
@@ -111,12 +115,11 @@ impl Store {
         &self,
         step: &Step,
         totals: &[Total],
-        now_us: i64,
         mut change: i64,
     ) -> Result<i64, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
-        step.write(&mut transaction, totals, now_us, &mut change).await?;
+        step.write(&mut transaction, totals, &mut change).await?;
         transaction.commit().await?;
         Ok(change)
     }

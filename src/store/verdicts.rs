@@ -18,14 +18,13 @@ const PUT: &str = "INSERT INTO findings (id, kind, severity, state, service, env
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
      ON CONFLICT (id) DO UPDATE SET severity = excluded.severity, state = excluded.state, \
      first_us = excluded.first_us, last_us = excluded.last_us, body = excluded.body, \
-     gained_us = coalesce(excluded.gained_us, gained_us), change = excluded.change";
+     opened_us = excluded.opened_us, gained_us = excluded.gained_us, change = excluded.change";
 const WITHDRAW: &str = "DELETE FROM findings WHERE id = $1";
 
 /// Writes the rows that changed; `change` is the last number given out, and is moved on.
 pub(super) async fn save_findings(
     connection: &mut SqliteConnection,
     changes: &BTreeMap<String, Change>,
-    now_us: i64,
     change: &mut i64,
 ) -> Result<(), StoreError> {
     for (id, what) in changes {
@@ -33,10 +32,9 @@ pub(super) async fn save_findings(
             Change::Withdraw => {
                 sqlx::query(WITHDRAW).bind(id).execute(&mut *connection).await?;
             }
-            Change::Write { finding, gained } => {
+            Change::Write { finding, opened_us, gained_us } => {
                 *change += 1;
-                let gained_us = gained.then_some(now_us);
-                put(connection, finding, now_us, gained_us, *change).await?;
+                put(connection, finding, *opened_us, *gained_us, *change).await?;
             }
         }
     }
@@ -46,7 +44,7 @@ pub(super) async fn save_findings(
 async fn put(
     connection: &mut SqliteConnection,
     finding: &Finding,
-    now_us: i64,
+    opened_us: i64,
     gained_us: Option<i64>,
     change: i64,
 ) -> Result<(), StoreError> {
@@ -62,7 +60,7 @@ async fn put(
         .bind(finding.first_us)
         .bind(finding.last_us)
         .bind(json(finding)?)
-        .bind(now_us)
+        .bind(opened_us)
         .bind(gained_us)
         .bind(change)
         .execute(connection)

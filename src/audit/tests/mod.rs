@@ -7,7 +7,7 @@ mod leaks;
 mod rows;
 mod sources;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Audit, Change, Finding, Kind, Settings, State};
 use crate::outcome::{
@@ -24,7 +24,7 @@ struct World {
     n: i64,
     received_us: i64,
     rows: BTreeMap<String, Finding>,
-    gained: BTreeMap<String, u32>,
+    gained: BTreeMap<String, BTreeSet<i64>>,
 }
 
 fn settings() -> Settings {
@@ -126,8 +126,8 @@ impl World {
         assert!(self.audit.ready().is_empty(), "something is settled for ever");
         for (id, change) in self.audit.book.take_changes() {
             match change {
-                Change::Write { finding, gained } => {
-                    *self.gained.entry(id.clone()).or_default() += u32::from(gained);
+                Change::Write { finding, gained_us, .. } => {
+                    self.gained.entry(id.clone()).or_default().extend(gained_us);
                     self.rows.insert(id, *finding);
                 }
                 Change::Withdraw => {
