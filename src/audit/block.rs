@@ -119,7 +119,7 @@ fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -
 }
 
 /// How well everybody was heard who could have booked it before its first block.
-fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
+pub(super) fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
     let first = &blocks.first;
     let heard =
         context.ledger.coverage(context.sources, context.settings, first.at.source, first.at.at_us);
@@ -127,7 +127,8 @@ fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
     if holds_something { heard.max(Coverage::Assumed) } else { heard }
 }
 
-fn grace_over_us(context: Context<'_>, block: &Block) -> i64 {
+/// When a block has waited long enough.
+pub(super) fn grace_over_us(context: Context<'_>, block: &Block) -> i64 {
     let by_the_window = by_the_window(block);
     let grace_us = if by_the_window { context.settings.block_grace_us } else { RETRY_GRACE_US };
     context.since_us(&block.at, block.received_us).saturating_add(grace_us)

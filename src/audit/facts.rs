@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fate::{Rare, Reports};
+use super::kind::Kind;
 use super::order::Moment;
 use super::row::Row;
 use super::table::Stored;
@@ -18,6 +20,11 @@ use crate::outcome::{
 pub(super) const ACCEPTANCES_MAX: usize = 64;
 /// Blocks of one key kept beside the first: the newest, whose windows may be replayed.
 const BLOCKS_MAX: usize = 4;
+/// Blocks of one key kept beside those, each the first of its sort: a key is delivered again to
+/// one or two more sources, or under one or two more refs.
+const BLOCK_SORTS_MAX: usize = 8;
+/// So many refusals of one key are many (audit.md).
+pub(super) const BLOCKS_MANY: u64 = 3;
 /// Evictions of one key kept singly: the newest.
 const EVICTED_MAX: usize = 8;
 /// Reversals of one ref kept.
@@ -36,6 +43,8 @@ pub(super) struct Acceptance {
     pub(super) mode: Option<GuardMode>,
     pub(super) trace_id: Option<Id>,
     pub(super) window: Option<Window>,
+    /// What few carry.
+    pub(super) rare: Option<Box<Rare>>,
 }
 
 /// One refusal of a settlement.
@@ -57,6 +66,8 @@ pub(super) struct Blocks {
     pub(super) last_us: i64,
     /// The first by time.
     pub(super) first: Block,
+    /// The first of each other sort: of another source, under another ref, for another reason.
+    pub(super) others: Vec<Block>,
     /// The first whose window was shown not to hold the key.
     pub(super) proven: Option<Block>,
     /// The newest of the others, whose windows may still be replayed when a hole fills.
@@ -95,8 +106,10 @@ pub struct SignatureFacts {
     /// Kept apart from the others by the store.
     #[serde(skip)]
     pub(super) rows: Vec<Row>,
-    /// The order of a reversal is missing, and that was counted.
-    pub(super) order_missing: bool,
+    /// Follow-ups that tell the fate of an acceptance.
+    pub(super) reports: Option<Box<Reports>>,
+    /// Rules whose answer hangs on an order that is not known, and that was counted.
+    pub(super) unordered: Vec<Kind>,
 }
 
 impl Stored for SignatureFacts {
@@ -122,31 +135,52 @@ impl SignatureFacts {
             unknowns: None,
             evicted: Vec::new(),
             rows: Vec::new(),
-            order_missing: false,
+            reports: None,
+            unordered: Vec::new(),
         }
     }
 
-    /// Accepted once, its effect not in doubt, and nothing else: no rule has anything to say.
+    /// Accepted once, its effect not in doubt, and nothing else but a replay that was refused: no
+    /// rule has anything to say.
     pub(super) fn is_plain(&self) -> bool {
         self.accepted.len() <= 1
-            && self.accepted.iter().all(|accepted| accepted.effect != Some(Effect::Unknown))
+            && self.accepted.iter().all(Acceptance::is_plain)
             && self.rows.is_empty()
             && self.unknowns.is_none()
-            && (self.blocks.is_none() || !self.accepted.is_empty() || !self.evicted.is_empty())
+            && (self.reports.is_none() || self.accepted.is_empty())
+            && self.blocks.as_ref().is_none_or(|blocks| self.is_plain_replay(blocks))
     }
 
-    /// Whether some window was shown not to hold it when it was blocked.
-    pub(super) fn is_proven(&self) -> bool {
-        self.blocks.as_ref().is_some_and(|blocks| blocks.proven.is_some())
+    /// Refused after the acceptance by the same source, for what it was.
+    fn is_plain_replay(&self, blocks: &Blocks) -> bool {
+        let after = |accepted: &Acceptance| {
+            accepted.at.source == blocks.first.at.source
+                && accepted.at.list_order(&blocks.first.at).is_lt()
+                && (blocks.first.reference.is_none()
+                    || blocks.first.reference == accepted.reference)
+        };
+        let booked = match self.accepted.first() {
+            Some(accepted) => after(accepted),
+            None => !self.evicted.is_empty(),
+        };
+        booked && blocks.count < BLOCKS_MANY && blocks.others.is_empty()
     }
 
-    pub(super) fn accept(&mut self, event: &Event, at: Moment) {
+    /// What of it judging may change.
+    pub(super) fn as_judged(&self) -> impl PartialEq + use<> {
+        let proven = self.blocks.as_ref().is_some_and(|blocks| blocks.proven.is_some());
+        let reports = self.reports.clone();
+        let fates = reports.map(|reports| (reports, self.accepted.clone()));
+        (self.rows.clone(), proven, self.unordered.clone(), fates)
+    }
+
+    /// Takes an acceptance. Returns whether it is kept singly.
+    pub(super) fn accept(&mut self, event: &Event, at: Moment, received_us: i64) -> bool {
         let stands = !matches!(event.effect, Some(Effect::Failed | Effect::Unknown));
         if self.accepted.len() >= ACCEPTANCES_MAX {
             // Those that never stood make room; what does not stand is not counted beyond.
-            let fallen = |other: &Acceptance| other.effect == Some(Effect::Failed);
-            match self.accepted.iter().position(fallen) {
-                _ if !stands => return,
+            match self.accepted.iter().position(Acceptance::failed) {
+                _ if !stands => return false,
                 Some(i) => {
                     self.accepted.remove(i);
                 }
@@ -165,7 +199,7 @@ impl SignatureFacts {
             let amounts = Amounts::surplus(event.signature.net());
             let more = self.more_amounts.get_or_insert_default();
             **more = more.plus(amounts);
-            return;
+            return false;
         }
         let place = self.accepted.partition_point(|other| other.at.list_order(&at).is_lt());
         self.accepted.insert(
@@ -179,8 +213,10 @@ impl SignatureFacts {
                 mode: event.guard_mode,
                 trace_id: event.trace_id.clone(),
                 window: event.window,
+                rare: Rare::of(event, received_us),
             },
         );
+        true
     }
 
     pub(super) fn block(&mut self, event: &Event, at: Moment, received_us: i64) {
@@ -191,6 +227,7 @@ impl SignatureFacts {
                     count: 1,
                     last_us: block.at.at_us,
                     first: block,
+                    others: Vec::new(),
                     proven: None,
                     newest: Vec::new(),
                 }));
@@ -201,6 +238,7 @@ impl SignatureFacts {
                 let is_first = block.at.list_order(&blocks.first.at).is_lt();
                 let other =
                     if is_first { std::mem::replace(&mut blocks.first, block) } else { block };
+                blocks.sort_out(&other);
                 // Of what was booked, no window is ever replayed.
                 if self.accepted.is_empty() {
                     let _ = push_newest(&mut blocks.newest, other, BLOCKS_MAX, |other| &other.at);
@@ -235,7 +273,43 @@ impl SignatureFacts {
     }
 }
 
+impl Blocks {
+    /// Keeps it if it is the first of another sort than the first of all.
+    fn sort_out(&mut self, other: &Block) {
+        self.others.retain(|kept| !kept.is_sort_of(&self.first));
+        let same = self.others.iter().position(|kept| kept.is_sort_of(other));
+        match same.and_then(|i| self.others.get(i).map(|kept| (i, kept))) {
+            _ if other.is_sort_of(&self.first) => return,
+            Some((i, kept)) if other.at.list_order(&kept.at).is_lt() => {
+                self.others.remove(i);
+            }
+            Some(_) => return,
+            None => {}
+        }
+        let place = self.others.partition_point(|kept| kept.at.list_order(&other.at).is_lt());
+        self.others.insert(place, other.clone());
+        // The first ones stay: what comes out does not hang on what was heard first.
+        self.others.truncate(BLOCK_SORTS_MAX);
+    }
+
+    /// The first of each sort.
+    pub(super) fn sorts(&self) -> impl Iterator<Item = &Block> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
 impl Block {
+    fn is_sort_of(&self, other: &Self) -> bool {
+        self.at.source == other.at.source
+            && self.reference == other.reference
+            && self.comes_again() == other.comes_again()
+    }
+
+    /// It says nothing of the settlement but that it is to come again.
+    pub(super) fn comes_again(&self) -> bool {
+        matches!(self.reason, Some(Reason::InProgress | Reason::GuardDown))
+    }
+
     fn of(event: &Event, at: Moment, received_us: i64) -> Self {
         Self {
             at,
@@ -287,5 +361,19 @@ impl RefFacts {
 
     pub(super) fn reverse(&mut self, reversal: Reversal) {
         let _ = push_newest(&mut self.reversals, reversal, REVERSALS_MAX, |reversal| &reversal.at);
+    }
+
+    /// Brings a booking that undoes in line with its fate. Returns whether that changes anything.
+    pub(super) fn set_reversal(&mut self, reversal: Reversal, failed: bool) -> bool {
+        let is_it = |known: &Reversal| known.at.position == reversal.at.position;
+        let known = self.reversals.iter().position(is_it);
+        match known {
+            Some(i) if failed => {
+                self.reversals.remove(i);
+            }
+            None if !failed => self.reverse(reversal),
+            _ => return false,
+        }
+        true
     }
 }

@@ -7,7 +7,9 @@ use super::order::Moment;
 use super::player::Recent;
 use super::state::Audit;
 use super::table::PlayerKey;
-use crate::outcome::{Body, Closed, Effect, Event, Outcome, Position, Record, Signature};
+use crate::outcome::{
+    Body, Closed, Effect, Event, GuardMode, Outcome, Position, Record, Signature,
+};
 
 /// An event, with what its ids come to.
 struct Told<'a> {
@@ -63,6 +65,11 @@ impl Audit {
                 self.evict(&told, &event.signature, told.signature, false);
                 self.remember(&told, false, Vec::new());
             }
+            Outcome::EffectReported => {
+                let received_us = self.received_us;
+                let facts = self.facts.signature(key, &event.signature);
+                facts.report(event, told.at.clone(), received_us);
+            }
         }
         self.settle_key(key);
         self.settle_player(player);
@@ -71,7 +78,13 @@ impl Audit {
     fn accept(&mut self, told: &Told<'_>) {
         let Told { event, at, player, signature, .. } = told;
         let key = (*player, *signature);
-        self.facts.signature(key, &event.signature).accept(event, at.clone());
+        let received_us = self.received_us;
+        let facts = self.facts.signature(key, &event.signature);
+        let kept = facts.accept(event, at.clone(), received_us);
+        let moved = event.effect != Some(Effect::Failed);
+        if !kept && moved && event.guard_mode == Some(GuardMode::Off) {
+            let _ = self.count_bypass(*player, at, event.signature.net(), None);
+        }
         self.service(event.from.service.as_str()).count(at.at_us, 1, 0);
         if let Some(game) = event.signature.game() {
             let (game, room) = (game.hash(&self.hash), self.room_hash(&event.signature));

@@ -13,36 +13,31 @@ use super::finding::{Coverage, Severity};
 use super::kind::Kind;
 use super::order::{how_known, is_before, order};
 use super::row::Verdict;
-use super::rule::Judged;
+use super::rule::{Context, Judged};
 use super::source::Sources;
 use super::witness::Evidence;
-use crate::outcome::{Amounts, Effect, GuardMode, Id};
+use crate::outcome::{Amounts, GuardMode, Id};
 
 /// Two acceptances closer than this raced (audit.md).
 const RACE_US: i64 = 1_000_000;
 
-/// What stands too often, and whether the order of a reversal could have changed that.
-pub(super) struct Leak {
-    pub(super) judged: Judged,
-    pub(super) order_missing: bool,
-}
-
 /// Judges one key. `refs` are the refs of its acceptances.
 pub(super) fn judge<'a>(
-    sources: &Sources,
+    context: Context<'_>,
     facts: &SignatureFacts,
     game: Option<i64>,
     refs: &dyn Fn(&Id) -> Option<&'a RefFacts>,
-) -> Leak {
+) -> Judged {
     let nothing = Judged::nothing(Kind::DuplicateLeak, "made_good");
     if facts.accepted.len() < 2 {
-        return Leak { judged: nothing, order_missing: false };
+        return nothing;
     }
-    let least = surplus(sources, facts, game, refs, Placing::Late);
-    let most = surplus(sources, facts, game, refs, Placing::Early);
-    Leak {
+    let least = surplus(context, facts, game, refs, Placing::Late);
+    let most = surplus(context, facts, game, refs, Placing::Early);
+    Judged {
         order_missing: least.too_many.len() != most.too_many.len(),
-        judged: Judged { verdict: verdict(sources, facts, &least), ..nothing },
+        verdict: verdict(context.sources, facts, &least),
+        ..nothing
     }
 }
 
@@ -63,35 +58,61 @@ struct Surplus<'a> {
 }
 
 fn surplus<'a, 'r>(
-    sources: &Sources,
+    context: Context<'_>,
     facts: &'a SignatureFacts,
     game: Option<i64>,
     refs: &dyn Fn(&Id) -> Option<&'r RefFacts>,
     placing: Placing,
 ) -> Surplus<'a> {
     let mut by_ref: BTreeMap<Option<&Id>, Vec<&Acceptance>> = BTreeMap::new();
-    for accepted in facts.accepted.iter().filter(|accepted| stands(accepted)) {
+    for accepted in facts.accepted.iter().filter(|accepted| accepted.stands()) {
         by_ref.entry(accepted.reference.as_ref()).or_default().push(accepted);
     }
     let unnamed = by_ref.remove(&None).unwrap_or_default();
     let (mut standing, mut too_many) = (Vec::new(), Vec::new());
     for (reference, accepted) in by_ref {
         let undone = reference.and_then(refs).map(|known| reversals(known, facts, game));
-        let group = one_ref(sources, &accepted, &undone.unwrap_or_default(), placing);
+        let group = one_ref(context.sources, &accepted, &undone.unwrap_or_default(), placing);
         let may_stand = usize::from(!group.voided);
         too_many.extend(group.standing.iter().skip(may_stand).copied());
         standing.extend(group.standing);
     }
-    let may_stand = usize::from(standing.is_empty());
-    too_many.extend(unnamed.iter().skip(may_stand).copied());
+    for one_use in uses(context, unnamed.iter().copied()) {
+        let named = standing.iter().any(|named| of_one_use(context, one_use.first(), named));
+        too_many.extend(one_use.into_iter().skip(usize::from(!named)));
+    }
     standing.extend(unnamed);
     too_many.sort_by(|a, b| a.at.list_order(&b.at));
     let first = standing.iter().min_by(|a, b| a.at.list_order(&b.at)).copied();
     Surplus { first, too_many }
 }
 
-fn stands(accepted: &Acceptance) -> bool {
-    !matches!(accepted.effect, Some(Effect::Failed | Effect::Unknown))
+/// Acceptances told apart by when a signature may have been used anew: further than the ledger's
+/// `reuse_after` from the beginning of the use before. A ref names one booking, however late.
+pub(super) fn uses<'a>(
+    context: Context<'_>,
+    accepted: impl Iterator<Item = &'a Acceptance>,
+) -> Vec<Vec<&'a Acceptance>> {
+    let mut uses: Vec<Vec<&Acceptance>> = Vec::new();
+    for accepted in accepted {
+        let same = |one: &&mut Vec<&Acceptance>| {
+            let named = |other: &&Acceptance| other.reference == accepted.reference;
+            accepted.reference.is_some() && one.iter().any(named)
+        };
+        match uses.iter_mut().find(same) {
+            Some(one) => one.push(accepted),
+            None => match uses.last_mut() {
+                Some(last) if of_one_use(context, last.first(), accepted) => last.push(accepted),
+                _ => uses.push(vec![accepted]),
+            },
+        }
+    }
+    uses
+}
+
+fn of_one_use(context: Context<'_>, first: Option<&&Acceptance>, other: &Acceptance) -> bool {
+    let reuse_after_us = context.settings.reuse_after.in_us(&context.ledger.name);
+    first.is_some_and(|first| first.at.distance_us(&other.at) <= reuse_after_us)
 }
 
 /// The reversals of a ref that are about this key: of the opposite amount, and of the same game

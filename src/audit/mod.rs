@@ -12,19 +12,31 @@
 //! | `live_eviction` | `eviction`, `settle_evictions` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
+//! | what became of an acceptance: its effect, told with it or later | `fate` |
+//! | `accept_without_effect`, `block_after_failed_effect` | `effect` |
+//! | `stuck_claim`, `retry_storm` | `claim` |
+//! | `outcome_flip`, `replica_disagreement`, `ambiguous_equal` | `disagree` |
+//! | `cross_room_booking`, `signature_reused` | `booking` |
+//! | `guard_bypass` | `bypass` |
 //! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `hearing`, `group` |
 //! | rows that grow, close and are followed by others | `row`, `book`, `group`, `settle_groups` |
 //! | what a rule is given and answers | `rule` |
 //! | graces | `waits`, `settle` |
 //!
 //! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
-//! windows belong beside `window`; effects, refs, message ids, clocks and state versions get a
+//! windows belong beside `window`; refs, message ids, clocks and state versions get a
 //! file each.
 
 mod block;
 mod book;
+mod booking;
+mod bypass;
+mod claim;
+mod disagree;
+mod effect;
 mod eviction;
 mod facts;
+mod fate;
 mod finding;
 mod fold;
 mod group;
@@ -58,7 +70,7 @@ pub use kind::Kind;
 pub use ledger::{Ledger, Ledgers};
 pub use player::PlayerFacts;
 pub use row::Row;
-pub use settings::Settings;
+pub use settings::{ReuseAfter, Settings};
 pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, Service, player_key};
 pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Stored, Table};

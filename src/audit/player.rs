@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::eviction::Eviction;
-use super::facts::{ACCEPTANCES_MAX, push_newest};
+use super::facts::{ACCEPTANCES_MAX, Acceptance, push_newest};
 use super::order::Moment;
 use super::source::SourceId;
 use super::table::Stored;
@@ -132,6 +132,20 @@ impl PlayerFacts {
             self.writers.push(source);
         }
         is_new && self.writers.len() > 1
+    }
+
+    /// What is known now of acceptances of a signature: whether it may have given its place back.
+    /// Returns whether that changes anything.
+    pub(super) fn doubt(&mut self, signature: i64, accepted: &[Acceptance]) -> bool {
+        let mut changed = false;
+        for recent in self.recent.iter_mut().filter(|recent| recent.signature == signature) {
+            let same = accepted.iter().find(|accepted| recent.entered && accepted.at == recent.at);
+            if let Some(accepted) = same {
+                changed |= accepted.stands() == recent.unsure;
+                recent.unsure = !accepted.stands();
+            }
+        }
+        changed
     }
 
     /// Takes an eviction to be judged; returns the oldest, if there are too many.

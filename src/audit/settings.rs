@@ -1,5 +1,7 @@
 //! What of the audit can be set, with the defaults of `audit.md`.
 
+use std::collections::BTreeMap;
+
 /// `[audit]` of the configuration. All times in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -17,6 +19,24 @@ pub struct Settings {
     pub live_games: u32,
     /// How long an opaque key is live.
     pub live_for_us: i64,
+    /// How long after its use a signature may come again as a new one.
+    pub reuse_after: ReuseAfter,
+}
+
+/// How far apart two honest uses of one signature are at least, by ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReuseAfter {
+    /// Where nothing else is said: what senders promise (design.md: 90 days).
+    pub default_us: i64,
+    /// The ledgers that say something else.
+    pub of_us: BTreeMap<String, i64>,
+}
+
+impl ReuseAfter {
+    /// In this ledger.
+    pub(super) fn in_us(&self, ledger: &str) -> i64 {
+        self.of_us.get(ledger).copied().unwrap_or(self.default_us)
+    }
 }
 
 impl Default for Settings {
@@ -30,6 +50,7 @@ impl Default for Settings {
             horizon_us: seconds(2 * 3600),
             live_games: 2,
             live_for_us: seconds(5 * 60),
+            reuse_after: ReuseAfter { default_us: seconds(90 * 24 * 3600), of_us: BTreeMap::new() },
         }
     }
 }

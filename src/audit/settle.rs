@@ -1,7 +1,12 @@
 //! Brings findings in line with the facts, when something came or its time has come.
 
 use super::block;
-use super::facts::SignatureFacts;
+use super::booking;
+use super::claim;
+use super::disagree;
+use super::effect;
+use super::facts::{Reversal, SignatureFacts};
+use super::fate;
 use super::finding::Subject;
 use super::kind::Kind;
 use super::leak;
@@ -37,24 +42,29 @@ impl Audit {
             self.waits.clear(&wait);
             return self.facts.signatures.give_back(key, facts, false);
         }
-        let was = (facts.rows.clone(), facts.is_proven());
+        let was = facts.as_judged();
         if let Some(waiting) = self.judge_key(key, &mut facts) {
             self.waits.set(waiting);
         }
-        let changed = was != (facts.rows.clone(), facts.is_proven());
+        let changed = was != facts.as_judged();
         self.facts.signatures.give_back(key, facts, changed);
     }
 
     fn judge_key(&mut self, key: SignatureKey, facts: &mut SignatureFacts) -> Option<Waiting> {
+        self.apply_reports(key, facts);
+        self.count_bypasses(key.0, facts);
         let player = self.facts.players.get(key.0)?;
         let context = self.context(&player.ledger)?;
         block::prove(context, player, key.1, facts);
         let refs = |reference: &Id| self.facts.refs.get((key.0, self.ref_hash(reference)));
         let game = facts.signature.game().map(|game| game.hash(&self.hash));
-        let leak = leak::judge(&self.sources, facts, game, &refs);
-        let mut judged = vec![leak.judged];
+        let mut judged = vec![leak::judge(context, facts, game, &refs)];
         judged.extend(block::judge(context, facts));
         judged.push(unclear::judge(context, facts));
+        judged.extend(effect::judge(context, facts));
+        judged.extend(claim::judge(context, facts));
+        judged.extend(disagree::judge(context, facts));
+        judged.extend(booking::judge(context, facts));
         let subject = Subject::AuditKey {
             ledger: player.ledger.clone(),
             player: player.player.clone(),
@@ -66,14 +76,42 @@ impl Audit {
             due_us: judged.iter().filter_map(|judged| judged.due_us).min(),
             hole: judged.iter().any(|judged| judged.hole),
         };
-        if leak.order_missing && !facts.order_missing {
-            self.skip(Kind::DuplicateLeak.as_str());
+        let missing = judged.iter().filter(|judged| judged.order_missing);
+        let unordered: Vec<Kind> = missing.map(|judged| judged.kind).collect();
+        for kind in unordered.iter().filter(|kind| !facts.unordered.contains(kind)) {
+            self.skip(kind.as_str());
         }
-        facts.order_missing = leak.order_missing;
+        facts.unordered = unordered;
         for Judged { kind, verdict, because, .. } in judged {
             let (book, rows) = (&mut self.book, &mut facts.rows);
             book.settle(rows, &subject, kind, verdict, because, self.received_us);
         }
         Some(waiting)
+    }
+
+    /// Brings acceptances in line with the follow-ups that tell their fate, and what hangs on them:
+    /// what windows may hold, and what reversals undo.
+    fn apply_reports(&mut self, key: SignatureKey, facts: &mut SignatureFacts) {
+        if facts.reports.is_none() {
+            return;
+        }
+        if fate::apply(&self.sources, facts) {
+            self.skip("effect_reported");
+        }
+        let player = self.facts.players.get_mut(key.0);
+        if player.is_some_and(|player| player.doubt(key.1, &facts.accepted)) {
+            self.recheck.extend(self.waits.of_player(key.0).cloned());
+        }
+        let game = facts.signature.game().map(|game| game.hash(&self.hash));
+        for accepted in &facts.accepted {
+            let Some(undone) = accepted.reversal_of() else { continue };
+            let reversal = Reversal { at: accepted.at.clone(), net: accepted.net, game };
+            let undone = (key.0, self.ref_hash(undone));
+            let refs = self.facts.refs.entry(undone, Default::default);
+            if refs.set_reversal(reversal, accepted.failed()) {
+                let keys = refs.keys.iter().map(|signature| Wait::Key(key.0, *signature));
+                self.recheck.extend(keys);
+            }
+        }
     }
 }

@@ -192,7 +192,9 @@ impl Audit {
     fn key_needs(&self, key: SignatureKey, needs: &mut Needs) {
         self.facts.want_signature(needs, key);
         let accepted = self.facts.signatures.get(key).into_iter().flat_map(|facts| &facts.accepted);
-        for reference in accepted.filter_map(|accepted| accepted.reference.as_ref()) {
+        let named =
+            accepted.flat_map(|accepted| accepted.reference.iter().chain(accepted.reversal_of()));
+        for reference in named {
             self.facts.want_ref(needs, (key.0, self.ref_hash(reference)));
         }
     }

@@ -9,26 +9,26 @@ use super::kind::Kind;
 use super::row::Verdict;
 use super::rule::{Context, Judged};
 use super::witness::Evidence;
-use crate::outcome::{Amounts, Effect, Outcome};
+use crate::outcome::{Amounts, Outcome};
 
 /// How long the answer may take before it is missing (audit.md: 10 min).
 const GRACE_US: i64 = 600_000_000;
 
 /// Judges one key.
 pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
-    let nothing = Judged::nothing(Kind::IndeterminateOutcome, "accepted");
+    let because = if facts.reports.is_some() { "effect_reported" } else { "accepted" };
+    let nothing = Judged::nothing(Kind::IndeterminateOutcome, because);
     let unknowns = facts.unknowns.as_ref();
     let without_effect: Vec<&Acceptance> =
-        facts.accepted.iter().filter(|accepted| accepted.effect == Some(Effect::Unknown)).collect();
-    let stands = |effect| !matches!(effect, Some(Effect::Unknown | Effect::Failed));
-    let booked = facts.accepted.iter().any(|accepted| stands(accepted.effect));
+        facts.accepted.iter().filter(|accepted| accepted.is_unknown()).collect();
+    let booked = facts.accepted.iter().any(Acceptance::stands);
     let only_held = unknowns.is_none_or(|unknowns| unknowns.only_held);
     if only_held && booked && without_effect.is_empty() {
         return nothing;
     }
     let since_us = match (unknowns.map(|unknowns| &unknowns.first), without_effect.first()) {
         (Some(first), _) => context.since_us(&first.at, first.received_us),
-        (None, Some(accepted)) => context.since_us(&accepted.at, accepted.at.at_us),
+        (None, Some(accepted)) => accepted.fate_since_us(context),
         (None, None) => return nothing,
     };
     let due_us = since_us.saturating_add(GRACE_US);

@@ -43,9 +43,20 @@ impl<'a> Evidence<'a> {
             reference: accepted.reference.clone(),
             trace_id: accepted.trace_id.clone(),
             window: accepted.window,
-            effect: accepted.effect,
+            effect: accepted.effect(),
             guard_mode: accepted.mode,
             ..self.moment(role, &accepted.at)?
+        })
+    }
+
+    /// The follow-up that told the fate of an acceptance.
+    pub(super) fn report(&self, accepted: &Acceptance) -> Option<Witness> {
+        let report = accepted.report()?;
+        Some(Witness {
+            outcome: Some(Outcome::EffectReported),
+            reference: report.reference.clone(),
+            effect: Some(report.effect),
+            ..self.moment("effect_reported", &report.at)?
         })
     }
 

@@ -3,9 +3,11 @@
 //! A key `audit.warmup` is `warmup` under `[audit]` in the file and `DEDUPWATCH_AUDIT_WARMUP` in
 //! the environment. All values come in as text, so that each layer is read by the same code.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Config, LogFormat, Webhook};
+use crate::audit::ReuseAfter;
 use crate::limits;
 use crate::outcome::Id;
 
@@ -44,7 +46,7 @@ impl Key {
 }
 
 /// All keys, in the order in which they are shown.
-pub const KEYS: [Key; 15] = [
+pub const KEYS: [Key; 16] = [
     Key {
         name: "listen",
         about: "address and port of the server",
@@ -146,6 +148,14 @@ pub const KEYS: [Key; 15] = [
         secret: false,
         set: |config, text| duration_us(text).map(|value| config.audit.live_for_us = value),
         get: |config| shown_duration(config.audit.live_for_us),
+    },
+    Key {
+        name: "audit.reuse_after",
+        about: "how long after its use a signature may come again as a new one; other times for \
+                ledgers by commas: `90days, chips=1day`",
+        secret: false,
+        set: |config, text| reuse_after(text).map(|value| config.audit.reuse_after = value),
+        get: |config| shown_reuse_after(&config.audit.reuse_after),
     },
     Key {
         name: "webhook.url",
@@ -272,6 +282,37 @@ fn duration_us(text: &str) -> Result<i64, Fault> {
 fn shown_duration(us: i64) -> String {
     let duration = Duration::from_micros(us.unsigned_abs());
     humantime::format_duration(duration).to_string()
+}
+
+/// A time, then `LEDGER=TIME`, by commas.
+fn reuse_after(text: &str) -> Result<ReuseAfter, Fault> {
+    const REMEDY: &str = "write a time, then other times for ledgers: 90days, chips=1day";
+    let mut parts = text.split(',').map(str::trim);
+    let default_us = duration_us(parts.next().unwrap_or_default())?;
+    let mut of_us = BTreeMap::new();
+    for part in parts {
+        let Some((ledger, time)) = part.rsplit_once('=') else {
+            let problem = format!("{part:?} names no ledger");
+            return Err(Fault { problem, remedy: REMEDY });
+        };
+        let ledger = name(ledger.trim())?;
+        if of_us.insert(ledger, duration_us(time.trim())?).is_some() {
+            let problem = format!("{part:?} names a ledger that stands there twice");
+            return Err(Fault { problem, remedy: REMEDY });
+        }
+    }
+    Ok(ReuseAfter { default_us, of_us })
+}
+
+fn shown_reuse_after(reuse_after: &ReuseAfter) -> String {
+    let of = reuse_after.of_us.iter();
+    // In days, where it comes out even: a month has no fixed length.
+    let shown = |us: i64| match us % limits::DAY_US {
+        0 if us > limits::DAY_US => format!("{}days", us / limits::DAY_US),
+        _ => shown_duration(us),
+    };
+    let of = of.map(|(ledger, us)| format!(", {ledger}={}", shown(*us)));
+    std::iter::once(shown(reuse_after.default_us)).chain(of).collect()
 }
 
 fn games(text: &str) -> Result<u32, Fault> {

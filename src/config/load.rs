@@ -179,6 +179,16 @@ impl Loading {
     /// What only several keys together can break.
     fn check_together(&mut self) {
         let Config { listen, insecure_listen, .. } = self.loaded.config;
+        let audit = &self.loaded.config.audit;
+        let horizon_us = audit.horizon_us;
+        let shortest =
+            audit.reuse_after.of_us.values().chain([&audit.reuse_after.default_us]).min();
+        if shortest.is_some_and(|us| *us < horizon_us) {
+            let problem = "a replay could pass for a new use: a message can come back for longer, \
+                           as audit.horizon says"
+                .into();
+            self.add("audit.reuse_after", problem, "write no less than audit.horizon");
+        }
         if !listen.ip().is_loopback() && !insecure_listen {
             let problem = format!(
                 "{listen} can be reached by other machines, and there are no users and no TLS \
@@ -371,6 +381,9 @@ mod tests {
             ("audit.warmup", "91days"),
             ("audit.live_games", "0"),
             ("audit.live_games", "4"),
+            ("audit.reuse_after", "soon"),
+            ("audit.reuse_after", "90days, chips"),
+            ("audit.reuse_after", "90days, chips=1day, chips=2days"),
             ("webhook.url", "mailto:a@b"),
         ];
         for (name, value) in refused {
@@ -378,6 +391,21 @@ mod tests {
             let environment = vec![(key.variable(), value.into())];
             let problems = load(&Layers { environment, ..Layers::default() }).unwrap_err();
             assert_eq!(keys_of(&problems), [key.variable()], "{name} = {value:?}");
+        }
+    }
+
+    #[test]
+    fn a_signature_is_used_anew_later_than_a_message_can_come_back() {
+        let told = |text: &str| load(&file(&format!("[audit]\nreuse_after = \"{text}\"")));
+        let audit = told("30days, chips=1day, a=b=3h").unwrap().config.audit;
+        assert_eq!(audit.reuse_after.default_us, 30 * limits::DAY_US);
+        let of: Vec<_> = audit.reuse_after.of_us.into_iter().collect();
+        assert_eq!(
+            of,
+            [("a=b".into(), 3 * 60 * limits::MINUTE_US), ("chips".into(), limits::DAY_US)]
+        );
+        for text in ["1h", "30days, chips=1h"] {
+            assert_eq!(keys_of(&told(text).unwrap_err()), ["audit.reuse_after"]);
         }
     }
 

@@ -57,7 +57,8 @@ pub struct Event {
     /// How often this delivery was tried before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
-    /// Whether the money moved.
+    /// Whether the money moved: of an acceptance, with it or later
+    /// ([`Outcome::EffectReported`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
     /// The room whose book the money went to.
@@ -178,12 +179,20 @@ pub enum Outcome {
     Evicted,
     /// Could not decide, or holds it back.
     Unknown,
+    /// Nothing: it tells later whether the money of an acceptance moved.
+    EffectReported,
 }
 
 impl Outcome {
     /// All of them, in the order of `design.md`.
-    pub const ALL: [Self; 5] =
-        [Self::Processed, Self::LateAccepted, Self::ReplayBlocked, Self::Evicted, Self::Unknown];
+    pub const ALL: [Self; 6] = [
+        Self::Processed,
+        Self::LateAccepted,
+        Self::ReplayBlocked,
+        Self::Evicted,
+        Self::Unknown,
+        Self::EffectReported,
+    ];
 
     /// Its name on the wire and as a label.
     pub fn as_str(self) -> &'static str {
@@ -193,6 +202,7 @@ impl Outcome {
             Self::ReplayBlocked => "replay_blocked",
             Self::Evicted => "evicted",
             Self::Unknown => "unknown",
+            Self::EffectReported => "effect_reported",
         }
     }
 }
@@ -353,4 +363,15 @@ pub enum Effect {
     Failed,
     /// Nobody knows.
     Unknown,
+}
+
+impl Effect {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
 }

@@ -67,6 +67,11 @@ impl Amounts {
         Self { exposure: i128::from(net.0).abs(), ..Self::default() }
     }
 
+    /// So many of it.
+    pub fn times(self, count: usize) -> Self {
+        std::iter::repeat_n(self, count).fold(Self::default(), Self::plus)
+    }
+
     /// The sum, part by part.
     pub fn plus(self, other: Self) -> Self {
         Self {

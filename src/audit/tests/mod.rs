@@ -2,6 +2,9 @@
 
 mod arrival;
 mod blocks;
+mod bookings;
+mod claims;
+mod effects;
 mod evictions;
 mod leaks;
 mod rows;

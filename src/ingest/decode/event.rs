@@ -55,7 +55,7 @@ pub(super) fn read(object: &Object<'_>, now_us: i64) -> Result<Event, Problem> {
         ledger_named: optional(object, "ledger", field::id)?,
         player: field::id("player", needed(object, "", "player")?)?,
         signature: signature::read("signature", needed(object, "", "signature")?)?,
-        outcome: field::word::<Outcome>("outcome", needed(object, "", "outcome")?)?,
+        outcome: outcome(object)?,
         window: optional(object, "window", window)?,
         evicted: optional(object, "evicted", evicted)?.unwrap_or_default(),
         guard: optional(object, "guard", field::id)?,
@@ -108,6 +108,15 @@ fn identity(object: &Object<'_>) -> Result<Identity, Problem> {
     }
 }
 
+/// What the guard did; an effect on its own tells the fate of an earlier acceptance.
+fn outcome(object: &Object<'_>) -> Result<Outcome, Problem> {
+    match optional(object, "outcome", field::word::<Outcome>)? {
+        Some(outcome) => Ok(outcome),
+        None if object.get("effect").is_some() => Ok(Outcome::EffectReported),
+        None => field::word::<Outcome>("outcome", needed(object, "", "outcome")?),
+    }
+}
+
 fn window(path: &str, raw: &RawValue) -> Result<Window, Problem> {
     let object = field::object(path, raw)?;
     let scope = object.get("scope").map(|raw| field::word::<WindowScope>("window.scope", raw));
@@ -146,9 +155,39 @@ fn refuse_contradictions(event: &Event) -> Result<(), Problem> {
         let message = format!("goes with acceptances only, not with {outcome}; leave it out");
         return Err(Problem::at("contradiction", "evicted", &message));
     }
+    refuse_fates(event)?;
     if event.reversal_of.is_some() && event.reversal_of == event.reference {
         let message = "is the ref itself, and no booking undoes itself; send the ref undone";
         return Err(Problem::at("contradiction", "reversal_of", message));
     }
     Ok(())
+}
+
+/// Money moves by acceptances alone; what became of one may be told later.
+fn refuse_fates(event: &Event) -> Result<(), Problem> {
+    let outcome = event.outcome.as_str();
+    let reported = event.outcome == Outcome::EffectReported;
+    if event.effect.is_none() && reported {
+        let message = "is missing beside the outcome effect_reported; send applied, failed or \
+                       unknown";
+        return Err(Problem::at("missing", "effect", message));
+    }
+    if event.effect.is_some() && !reported && !event.is_acceptance() {
+        let message = format!(
+            "goes with acceptances, or with no outcome to tell what became of one, not with \
+             {outcome}; leave one of them out"
+        );
+        return Err(Problem::at("contradiction", "effect", &message));
+    }
+    let acceptances_only = [
+        ("booked_room", event.booked_room.is_some()),
+        ("reversal_of", reported && event.reversal_of.is_some()),
+    ];
+    match acceptances_only.iter().find(|(_, said)| *said && !event.is_acceptance()) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let message = format!("goes with acceptances only, not with {outcome}; leave it out");
+            Err(Problem::at("contradiction", field, &message))
+        }
+    }
 }

@@ -6,7 +6,7 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::outcome::{Boot, Refused};
+use crate::outcome::{Boot, Outcome, Refused};
 
 /// 2026-11-30T12:00:00Z.
 const NOON_US: i64 = 1_796_040_000_000_000;
@@ -289,6 +289,54 @@ fn fields_that_contradict_each_other_are_refused() {
     let mut undone = with("ref", json!("b-1"));
     undone["reversal_of"] = json!("b-1");
     assert_eq!(refused(&undone, "reversal_of"), "contradiction");
+}
+
+#[test]
+fn an_effect_goes_with_what_moves_money() {
+    for outcome in ["replay_blocked", "evicted", "unknown"] {
+        for (field, value) in [("effect", "applied"), ("booked_room", "r")] {
+            let mut event = with("outcome", json!(outcome));
+            event[field] = json!(value);
+            assert_eq!(refused(&event, field), "contradiction", "{outcome}");
+        }
+    }
+    let late = with("outcome", json!("late_accepted"));
+    for event in [event(), late] {
+        let mut event = event;
+        event["effect"] = json!("failed");
+        event["booked_room"] = json!("s");
+        taken(&event);
+    }
+}
+
+#[test]
+fn an_effect_without_an_outcome_tells_what_became_of_an_acceptance() {
+    let mut follow_up = without("outcome");
+    assert_eq!(refused(&follow_up, "outcome"), "missing");
+    follow_up["effect"] = json!("failed");
+    follow_up["ref"] = json!("h1");
+    let event = taken(&follow_up);
+    assert_eq!(event.outcome, Outcome::EffectReported);
+    assert!(!event.is_acceptance());
+    // What a client serialises is what the wire takes, and the same event.
+    let again: Value = serde_json::to_value(&event).unwrap();
+    assert_eq!(again["outcome"], "effect_reported");
+    assert_eq!(taken(&again), event);
+    for (field, value) in [
+        ("evicted", json!([{"key": "k"}])),
+        ("booked_room", json!("s")),
+        ("reversal_of", json!("h0")),
+        ("reason", json!("replay")),
+    ] {
+        let mut event = follow_up.clone();
+        event[field] = value;
+        assert_eq!(refused(&event, field), "contradiction");
+    }
+    follow_up["effect"] = json!("maybe");
+    assert_eq!(refused(&follow_up, "effect"), "invalid");
+    follow_up["effect"] = Value::Null;
+    refused(&follow_up, "outcome");
+    assert_eq!(refused(&with("outcome", json!("effect_reported")), "effect"), "missing");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The audit's settings in force: what a verdict was reached by, and how long one has to wait
 //! for it.
 
+use std::collections::BTreeMap;
+
 use actix_web::web;
 use serde::Serialize;
 
@@ -31,6 +33,10 @@ pub struct AuditView {
     live_games: u32,
     /// How long an opaque key is live.
     live_for_us: String,
+    /// How long after its use a signature may come again as a new one.
+    reuse_after_us: String,
+    /// The same for ledgers of which something else was said.
+    reuse_after_of_us: BTreeMap<String, String>,
 }
 
 /// The audit's settings in force.
@@ -49,5 +55,12 @@ fn view(settings: &Settings) -> AuditView {
         horizon_us: settings.horizon_us.to_string(),
         live_games: settings.live_games,
         live_for_us: settings.live_for_us.to_string(),
+        reuse_after_us: settings.reuse_after.default_us.to_string(),
+        reuse_after_of_us: settings
+            .reuse_after
+            .of_us
+            .iter()
+            .map(|(ledger, us)| (ledger.clone(), us.to_string()))
+            .collect(),
     }
 }

@@ -116,6 +116,7 @@ pub(super) fn name(outcome: Outcome) -> &'static str {
         Outcome::ReplayBlocked => "Replays blocked",
         Outcome::Evicted => "Evicted",
         Outcome::Unknown => "Unknown",
+        Outcome::EffectReported => "Effects reported",
     }
 }
 
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(processed.bars, "M58.1 20v-20.00h.8v20.00z");
         assert_eq!(processed.gaps.matches('M').count(), 58);
         assert!(processed.description.contains("Nothing was heard in 58 minutes"));
-        assert_eq!(rates.rows[0].counts, ["0", "0", "0", "1", "0"]);
+        assert_eq!(rates.rows[0].counts, ["0", "0", "0", "1", "0", "0"]);
         assert_eq!(rates.rows[2].counts, [""; 0], "nothing was heard");
     }
 

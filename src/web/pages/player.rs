@@ -134,6 +134,8 @@ fn notes(event: &Event) -> Vec<String> {
     notes.extend(event.reason.map(|reason| words::plain(reason.as_str())));
     notes.extend(event.reference.as_ref().map(|id| format!("ref {id}")));
     notes.extend(event.reversal_of.as_ref().map(|id| format!("undoes {id}")));
+    notes.extend(event.effect.map(|effect| format!("effect {}", effect.as_str())));
+    notes.extend(event.booked_room.as_ref().map(|room| format!("booked in room {room}")));
     notes.extend(event.attempt.map(|attempt| format!("attempt {attempt}")));
     for signature in &event.evicted {
         notes.push(format!("pushed out {}", lines::settlement(signature)));

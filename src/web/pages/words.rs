@@ -115,6 +115,9 @@ pub(super) fn of_cause(cause: &str) -> String {
         "never_accepted" => "no guard of the ledger accepted it",
         "possibly_twice" => "it was accepted too, so it may be booked twice",
         "effect_unknown" => "it was accepted, but whether the money moved is not known",
+        "effect_failed" => "it was accepted, and the money did not move",
+        "other_room" => "it was booked in the book of another room",
+        "other_ref" => "a delivery under another ref was refused",
         "undecided" => "the guard could not decide",
         other => return other.replace('_', " "),
     };
@@ -128,6 +131,7 @@ pub(super) fn of_closing(because: &str) -> String {
         "made_good" => "it was made good".into(),
         "quiet" => "nothing new came for 24 hours".into(),
         "accepted" => "it was accepted after all".into(),
+        "effect_reported" => "what became of it was told".into(),
         "judged_again" => "more was heard, and another finding took its place".into(),
         "filled" => "what was missing came".into(),
         other => match other.split_once(": ") {
