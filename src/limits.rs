@@ -23,10 +23,10 @@ pub const ERRORS_TOLD_MAX: usize = 100;
 pub const RANGES_OF_A_BOOT_MAX: usize = 4_096;
 /// Sources known at a time, about 1 KB each in memory: far more than one casino's guards. A source
 /// is forgotten when it has said nothing for [`IDENTITY_AGE_US_MAX`], so a fleet may name its
-/// sources by pod: 700 new ones a day.
+/// sources by pod: 700 new ones a day. Those of transitions are known apart, as many again.
 pub const SOURCES_MAX: usize = 10_000;
 /// Boots known at a time, of all sources: a guard that restarts every minute for a week makes
-/// 10,000.
+/// 10,000. Of transitions as many again.
 pub const BOOTS_MAX: usize = 100_000;
 /// Of these, refused events make so many at most: a broken sender that invents boots leaves the
 /// other half to those that send what is right.

@@ -32,6 +32,8 @@ impl Audit {
             Body::Silent(silent) => self.silent(silent),
             Body::GivenUp(given_up) => self.given_up(given_up, record),
             Body::Closed(closed) => self.closed(closed),
+            Body::Transition(transition) => self.transition(transition, record.position),
+            Body::TransitionConflict(other) => self.transition_conflict(other, record.position),
             Body::Tick => {}
         }
     }

@@ -127,19 +127,11 @@ impl Audit {
     }
 
     pub(super) fn conflict(&mut self, event: &Event, position: Position) {
-        let Some((boot, seq)) = event.sequence() else {
-            let key = event.event_id.as_ref().map_or("", Id::as_str).to_owned();
-            return self.conflict_of(event, position, &format!("event_id {key}"), None);
-        };
-        self.conflict_of(event, position, &format!("seq {seq}"), Some(boot));
-    }
-
-    fn conflict_of(&mut self, event: &Event, position: Position, which: &str, boot: Option<Boot>) {
-        let received_us = self.received_us;
-        let text = format!("{which} came again with other content");
+        let identity = Identity::of(&event.from, event.sequence(), event.event_id.as_ref());
+        let text = format!("{} came again with other content", identity.text);
         let at_us = event.occurred_us;
         let witness = Witness {
-            boot,
+            boot: identity.boot,
             seq: event.seq,
             outcome: Some(event.outcome),
             player: Some(event.player.clone()),
@@ -147,14 +139,22 @@ impl Audit {
             trace_id: event.trace_id.clone(),
             ..witness::plain("other_content", position, at_us, &event.from, Some(text))
         };
+        self.conflict_of(&identity, witness);
+    }
+
+    /// An identity came again with other content.
+    pub(super) fn conflict_of(&mut self, identity: &Identity<'_>, witness: Witness) {
+        let received_us = self.received_us;
+        let at_us = witness.occurred_us;
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
         let add = |group: &mut Group| group.add(occurrence, received_us);
-        match boot {
-            Some(boot) => self.group_of_boot(Kind::IdentityConflict, (&event.from, boot), add),
+        let from = identity.from;
+        match identity.boot {
+            Some(boot) => self.group_of_boot(Kind::IdentityConflict, (from, boot), add),
             None => {
-                let from = Some(event.from.clone());
-                self.group_of_source(Kind::IdentityConflict, (from, None), "event_id", add);
+                let about = (Some(from.clone()), None);
+                self.group_of_source(Kind::IdentityConflict, about, "event_id", add);
             }
         }
     }
@@ -202,5 +202,27 @@ impl Audit {
             self.ledgers.join(ledger, id, joins, None);
         }
         self.reopen(id, false);
+    }
+}
+
+/// What something is known by.
+pub(super) struct Identity<'a> {
+    from: &'a SourceName,
+    pub(super) boot: Option<Boot>,
+    /// For people.
+    pub(super) text: String,
+}
+
+impl<'a> Identity<'a> {
+    pub(super) fn of(
+        from: &'a SourceName,
+        sequence: Option<(Boot, u64)>,
+        event_id: Option<&Id>,
+    ) -> Self {
+        let text = match sequence {
+            Some((_, seq)) => format!("seq {seq}"),
+            None => format!("event_id {}", event_id.map_or("", Id::as_str)),
+        };
+        Self { from, boot: sequence.map(|(boot, _)| boot), text }
     }
 }

@@ -19,6 +19,7 @@
 //! | `cross_room_booking`, `signature_reused` | `booking` |
 //! | `guard_bypass` | `bypass` |
 //! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `hearing`, `group` |
+//! | `illegal_transition` | `transition` |
 //! | rows that grow, close and are followed by others | `row`, `book`, `group`, `settle_groups` |
 //! | what a rule is given and answers | `rule` |
 //! | graces | `waits`, `settle` |
@@ -57,6 +58,7 @@ mod settle_groups;
 mod source;
 mod state;
 mod table;
+mod transition;
 mod unclear;
 mod waits;
 mod window;

@@ -2,15 +2,17 @@
 //! many.
 
 use super::Refusal;
+use super::said::Said;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Refused};
-use crate::store::identity::Key;
+use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Refused, Transition};
 
 /// One thing for the log.
 #[derive(Debug)]
 pub(super) enum Item {
     /// An outcome.
-    Event(Box<Ready>),
+    Event(Box<Ready<Event>>),
+    /// A move of a delivery.
+    Transition(Box<Ready<Transition>>),
     /// A sign of life.
     Heartbeat(Box<Heartbeat>),
     /// Something that decoding did not take.
@@ -19,11 +21,11 @@ pub(super) enum Item {
     Closed(Box<Closed>),
 }
 
-/// An outcome with what the log needs of it.
+/// An outcome or a transition, with what the log needs of it.
 #[derive(Debug)]
-pub(super) struct Ready {
-    /// The outcome.
-    pub(super) event: Event,
+pub(super) struct Ready<T> {
+    /// The outcome or the transition.
+    pub(super) said: T,
     /// Its form in the log.
     pub(super) body: String,
     /// Hash of its content, by which a repeat with other content is seen.
@@ -92,6 +94,14 @@ impl Item {
         }
     }
 
+    /// A transition for the log.
+    pub(super) fn of_transition(said: Result<Transition, Refusal>, hash: KeyedHash) -> Self {
+        match said {
+            Ok(said) => Ready::new(said, hash).map_or_else(Self::Refused, Self::Transition),
+            Err(refusal) => Self::Refused(Box::new(refusal)),
+        }
+    }
+
     /// A heartbeat for the log.
     pub(super) fn of_heartbeat(heartbeat: Result<Heartbeat, Refusal>) -> Self {
         match heartbeat {
@@ -104,6 +114,7 @@ impl Item {
     pub(super) fn rejected(self, rejection: Rejection, hash: KeyedHash) -> Self {
         match self {
             Self::Event(ready) => Self::Refused(Box::new(ready.rejected(rejection, hash))),
+            Self::Transition(ready) => Self::Refused(Box::new(ready.rejected(rejection, hash))),
             Self::Heartbeat(heartbeat) => {
                 Self::Refused(Box::new(reject_heartbeat(&heartbeat, rejection, hash)))
             }
@@ -112,32 +123,31 @@ impl Item {
     }
 }
 
-impl Ready {
-    fn new(event: Event, hash: KeyedHash) -> Result<Box<Self>, Box<Refusal>> {
-        let made = serde_json::to_vec(&event.content())
-            .and_then(|content| Ok((content, serde_json::to_string(&event)?)));
+impl<T: Said> Ready<T> {
+    fn new(said: T, hash: KeyedHash) -> Result<Box<Self>, Box<Refusal>> {
+        let made = serde_json::to_vec(&said.content())
+            .and_then(|content| Ok((content, serde_json::to_string(&said)?)));
         match made {
-            Ok((content, body)) => {
-                Ok(Box::new(Self { content: hash.of(&[&content]), event, body }))
-            }
+            Ok((content, body)) => Ok(Box::new(Self { content: hash.of(&[&content]), said, body })),
             Err(error) => {
-                let ready = Self { event, body: error.to_string(), content: 0 };
+                let ready = Self { said, body: error.to_string(), content: 0 };
                 Err(Box::new(ready.rejected(Rejection::NotWritable, hash)))
             }
         }
     }
 
-    /// The refusal of an event that could be read.
+    /// The refusal of something that could be read.
     pub(super) fn rejected(&self, rejection: Rejection, hash: KeyedHash) -> Refusal {
-        let event = &self.event;
+        let said = &self.said;
         let refused = Refused {
-            from: Some(event.from.clone()),
-            sequence: event.sequence().filter(|_| rejection != Rejection::BootSort),
-            event_id: event.event_id.clone(),
-            ledger: Some(event.ledger()),
+            from: Some(said.from().clone()),
+            sequence: said.sequence().filter(|_| rejection != Rejection::BootSort),
+            event_id: said.event_id().cloned(),
+            ledger: said.ledger(),
             ..plain(&self.body, rejection)
         };
-        Refusal { refused, content: hash.wide(&[b"text", self.body.as_bytes()]) }
+        let refusal = of_text(refused, &self.body, hash);
+        if T::IS_TRANSITION { refusal.into_transition(hash) } else { refusal }
     }
 }
 
@@ -149,7 +159,12 @@ pub(super) fn reject_heartbeat(
 ) -> Refusal {
     let text = serde_json::to_string(heartbeat).unwrap_or_default();
     let refused = Refused { from: Some(heartbeat.from.clone()), ..plain(&text, rejection) };
-    Refusal { refused, content: hash.wide(&[b"text", text.as_bytes()]) }
+    of_text(refused, &text, hash)
+}
+
+fn of_text(refused: Refused, text: &str, hash: KeyedHash) -> Refusal {
+    let content = hash.wide(&[b"text", text.as_bytes()]);
+    Refusal { refused, is_transition: false, content }
 }
 
 fn plain(text: &str, rejection: Rejection) -> Refused {
@@ -163,52 +178,4 @@ fn plain(text: &str, rejection: Rejection) -> Refused {
         message: rejection.message().into(),
         text: text.get(..end).unwrap_or_default().into(),
     }
-}
-
-/// What an event without a sequence is known by.
-pub(super) fn event_key(event: &Event, hash: KeyedHash) -> Option<Key> {
-    let id = event.event_id.as_ref()?;
-    let [service, env, id] =
-        [&event.from.service, &event.from.env, id].map(|id| id.as_str().as_bytes());
-    Some(hash.wide(&[b"event", service, env, id]))
-}
-
-/// What a refusal is noted by: its identity as far as it goes, else its text.
-pub(super) fn refusal_key(refusal: &Refusal, hash: KeyedHash) -> Key {
-    let Refused { from, sequence, event_id, .. } = &refusal.refused;
-    let Some(from) = from else { return refusal.content };
-    let [service, env, source] =
-        [&from.service, &from.env, &from.source].map(|id| id.as_str().as_bytes());
-    match (sequence, event_id) {
-        (Some((boot, seq)), _) => {
-            let boot = boot.to_string();
-            let seq = seq.to_be_bytes();
-            hash.wide(&[b"refused", service, env, source, boot.as_bytes(), &seq])
-        }
-        (None, Some(id)) => hash.wide(&[b"refused id", service, env, id.as_str().as_bytes()]),
-        (None, None) => refusal.content,
-    }
-}
-
-/// What a conflict is noted by: the event's identity and its other content.
-pub(super) fn conflict_key(ready: &Ready, hash: KeyedHash) -> Key {
-    let event = &ready.event;
-    let content = ready.content.to_be_bytes();
-    let [service, env, source] =
-        [&event.from.service, &event.from.env, &event.from.source].map(|id| id.as_str().as_bytes());
-    match (event.sequence(), &event.event_id) {
-        (None, Some(id)) => {
-            hash.wide(&[b"conflict id", service, env, id.as_str().as_bytes(), &content])
-        }
-        (sequence, _) => {
-            let (boot, seq) = sequence.map_or((String::new(), 0), |(b, s)| (b.to_string(), s));
-            let seq = seq.to_be_bytes();
-            hash.wide(&[b"conflict", service, env, source, boot.as_bytes(), &seq, &content])
-        }
-    }
-}
-
-/// A hash of all that a heartbeat says.
-pub(super) fn heartbeat_content(heartbeat: &Heartbeat, hash: KeyedHash) -> i64 {
-    hash.of(&[&serde_json::to_vec(heartbeat).unwrap_or_default()])
 }

@@ -68,6 +68,11 @@ impl Writer {
         {
             self.sources.forget_boot(&from, boot);
         }
+        if let Some((from, boot, id)) = self.sources.transitions.find_over(now_us)
+            && self.parts.store.forget_boot(id).await?
+        {
+            self.sources.transitions.forget(&from, boot);
+        }
         if let Some((from, id)) = self.sources.find_gone(now_us) {
             self.parts.store.forget_source(id).await?;
             self.sources.forget(&from);

@@ -11,13 +11,16 @@ mod contents;
 pub mod decode;
 mod item;
 mod keeper;
+mod keys;
 mod ledgers;
 mod plan;
 mod queue;
 mod room;
+mod said;
 mod sets;
 mod sources;
 mod tally;
+mod transitions;
 mod writer;
 
 use std::sync::Arc;
@@ -45,11 +48,14 @@ pub struct Parts {
     pub gap_grace_us: i64,
 }
 
-/// An event or heartbeat that was not taken, and what tells it from others.
+/// Something that was not taken, and what tells it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the log keeps of it.
+    /// What the log keeps of it. Of a transition it names no identity: that is a number among
+    /// transitions, and the audit would take it for one among outcomes.
     pub refused: Refused,
+    /// Whether it is a transition: those say nothing of their source's outcomes.
+    pub is_transition: bool,
     /// Keyed hash of its whole text: its identity where it names none that can be read.
     pub content: [u8; 16],
 }

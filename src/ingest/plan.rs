@@ -6,21 +6,21 @@
 //! tell two stories.
 
 mod refuse;
+mod take;
 
 use std::collections::HashMap;
 
 use self::refuse::rejection_of;
+use self::take::Take;
 use super::contents::Contents;
-use super::item::{
-    Item, Ready, Rejection, conflict_key, event_key, heartbeat_content, refusal_key,
-};
+use super::item::{Item, Ready, Rejection};
+use super::keys::{conflict_key, event_key, heartbeat_content, refusal_key};
 use super::queue::Push;
-use super::sets::Known;
 use super::sources::Sources;
 use super::tally::Tally;
 use super::{Answer, Parts};
 use crate::metrics::Counted;
-use crate::outcome::{Body, Boot, Heartbeat, Id};
+use crate::outcome::{Body, Heartbeat, Id};
 use crate::store::StoreError;
 use crate::store::group::Group;
 use crate::store::identity::Key;
@@ -64,7 +64,7 @@ pub(super) struct Planner<'a> {
     answers: Vec<Answer>,
 }
 
-/// What the sets say about an event.
+/// What the sets say about a number.
 enum Verdict {
     New { boot_id: i64, abandoned: Vec<(u64, u64)> },
     Known { boot_id: i64, lost: bool },
@@ -124,6 +124,7 @@ impl<'a> Planner<'a> {
     /// The group.
     pub(super) fn finish(self, at_us: i64) -> Result<Plan, StoreError> {
         let (sources, boots) = self.sources.take_changed()?;
+        let transition_runs = self.sources.transitions.take_changed()?;
         let counted = self.parts.metrics.count(&self.tally.committed);
         let (outcomes, latencies) = self.tally.rows();
         let counts = self
@@ -144,6 +145,8 @@ impl<'a> Planner<'a> {
             notes: self.new_notes,
             outcomes,
             latencies,
+            transition_runs,
+            transitions: self.tally.moves(),
             totals: counted.totals().to_vec(),
         };
         Ok(Plan { group, answers: self.answers, counted, end: self.end })
@@ -155,8 +158,11 @@ impl<'a> Planner<'a> {
         let (mut events, mut refusals) = (Vec::new(), Vec::new());
         for item in pushes.iter().flat_map(|push| &push.items) {
             match item {
-                Item::Event(ready) if ready.event.sequence().is_none() => {
-                    events.extend(event_key(&ready.event, hash));
+                Item::Event(ready) if ready.said.sequence().is_none() => {
+                    events.extend(event_key(&ready.said, hash));
+                }
+                Item::Transition(ready) if ready.said.sequence().is_none() => {
+                    events.extend(event_key(&ready.said, hash));
                 }
                 Item::Refused(refusal) => refusals.push(refusal_key(refusal, hash)),
                 _ => {}
@@ -176,7 +182,8 @@ impl<'a> Planner<'a> {
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
         match item {
-            Item::Event(ready) => self.event(index, ready, answer).await,
+            Item::Event(ready) => self.take(index, ready, answer).await,
+            Item::Transition(ready) => self.take(index, ready, answer).await,
             Item::Heartbeat(heartbeat) => self.heartbeat(index, heartbeat, answer).await,
             Item::Refused(refusal) => self.refuse(index, refusal, answer).await,
             Item::Closed(closed) => {
@@ -186,20 +193,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    async fn event(
+    async fn take<T: Take>(
         &mut self,
         index: usize,
-        ready: &Ready,
+        ready: &Ready<T>,
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
-        let Some((boot, seq)) = ready.event.sequence() else {
-            return self.event_by_id(index, ready, answer).await;
+        let Some((boot, seq)) = ready.said.sequence() else {
+            return self.take_by_id(index, ready, answer).await;
         };
-        match self.judge(ready, boot, seq) {
+        match ready.said.judge(self, boot, seq) {
             Verdict::New { boot_id, abandoned } => {
                 self.contents.write(boot_id, seq, ready.content);
                 self.write(ready, answer);
-                self.abandon(&ready.event.from, boot, &abandoned)
+                self.abandon(ready.said.from(), boot, &abandoned)
             }
             Verdict::Known { boot_id, lost } => {
                 match self.contents.get(&self.parts.store, boot_id, seq).await? {
@@ -211,70 +218,40 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn judge(&mut self, ready: &Ready, boot: Boot, seq: u64) -> Verdict {
-        let received_us = self.end.received_us;
-        let has_ledger = self.sources.ledgers.have_room([ready.event.ledger().as_str()]);
-        let source = match self.sources.hear_boot(&ready.event.from, boot, seq, received_us) {
-            Ok(source) => source,
-            Err(refused) => return Verdict::Rejected(rejection_of(refused)),
-        };
-        let Some(run) = source.boots.get_mut(&boot) else {
-            return Verdict::Rejected(Rejection::TooMany);
-        };
-        let boot_id = run.id;
-        let verdict = match run.sets.known(seq) {
-            Known::New if !has_ledger => Verdict::Rejected(Rejection::TooManyLedgers),
-            Known::New => {
-                let age_us = received_us.saturating_sub(ready.event.occurred_us);
-                let grace_us = self.parts.gap_grace_us;
-                let abandoned = run.receive(seq, age_us, received_us, grace_us);
-                Verdict::New { boot_id, abandoned }
-            }
-            known => Verdict::Known { boot_id, lost: known == Known::Lost },
-        };
-        source.settle();
-        verdict
-    }
-
-    async fn event_by_id(
+    async fn take_by_id<T: Take>(
         &mut self,
         index: usize,
-        ready: &Ready,
+        ready: &Ready<T>,
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
-        let received_us = self.end.received_us;
-        match self.sources.hear(&ready.event.from, received_us) {
-            Some(source) => source.settle(),
-            None => return self.reject(index, ready, Rejection::TooMany, answer).await,
+        if let Err(rejection) = ready.said.hear(self.sources, self.end.received_us) {
+            return self.reject(index, ready, rejection, answer).await;
         }
-        let Some(key) = event_key(&ready.event, self.parts.store.hash()) else {
+        let Some(key) = event_key(&ready.said, self.parts.store.hash()) else {
             return self.reject(index, ready, Rejection::NotWritable, answer).await;
         };
-        match self.event_ids.get(&key).copied().flatten() {
-            Some(first) => self.repeat(ready, Some(first), answer).await,
-            None if !self.sources.ledgers.have_room([ready.event.ledger().as_str()]) => {
-                self.reject(index, ready, Rejection::TooManyLedgers, answer).await
-            }
-            None => {
-                self.event_ids.insert(key, Some(ready.content));
-                self.new_event_ids.push((key, ready.content));
-                self.write(ready, answer);
-                Ok(())
-            }
+        if let Some(first) = self.event_ids.get(&key).copied().flatten() {
+            return self.repeat(ready, Some(first), answer).await;
         }
+        if let Err(rejection) = ready.said.find_room(self.sources) {
+            return self.reject(index, ready, rejection, answer).await;
+        }
+        self.event_ids.insert(key, Some(ready.content));
+        self.new_event_ids.push((key, ready.content));
+        self.write(ready, answer);
+        Ok(())
     }
 
-    fn write(&mut self, ready: &Ready, answer: &mut Answer) {
+    fn write<T: Take>(&mut self, ready: &Ready<T>, answer: &mut Answer) {
         answer.written += 1;
-        self.tally.write(&ready.event);
-        self.sources.ledgers.add(&ready.event.ledger());
-        self.append(log::EVENT, ready.body.clone());
+        ready.said.count(self.sources, &mut self.tally);
+        self.append(T::KIND, ready.body.clone());
     }
 
-    /// An event that was there before; `first` is the content that was written.
-    async fn repeat(
+    /// Something that was there before; `first` is the content that was written.
+    async fn repeat<T: Take>(
         &mut self,
-        ready: &Ready,
+        ready: &Ready<T>,
         first: Option<i64>,
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
@@ -283,7 +260,7 @@ impl<'a> Planner<'a> {
         if first.is_some_and(|first| first != ready.content)
             && self.note(conflict_key(ready, self.parts.store.hash())).await?
         {
-            self.append(log::CONFLICT, ready.body.clone());
+            self.append(T::CONFLICT, ready.body.clone());
         }
         Ok(())
     }

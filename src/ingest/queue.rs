@@ -10,10 +10,10 @@ use super::decode::Decoded;
 use super::item::Item;
 use super::room::{Admission, Place, Room};
 use super::writer::Writer;
-use super::{Answer, Busy, Parts};
+use super::{Answer, Busy, Parts, Refusal};
 use crate::clock::Clock;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat, KeyedHash};
+use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Transition};
 use crate::store::StoreError;
 use crate::vitals::Vitals;
 
@@ -91,7 +91,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// Whether the audit keeps up, which outcomes wait for. Heartbeats do not: they are small, and
+    /// Whether the audit keeps up, which outcomes and transitions wait for. Heartbeats do not: they are small, and
     /// tell a source that is turned away from one that is gone.
     pub fn keeps_up(&self) -> Result<(), Busy> {
         match self.vitals.is_audit_behind() {
@@ -102,12 +102,29 @@ impl Ingest {
 
     /// Writes the outcomes of one request; answers after the commit is on disk.
     pub async fn push(&self, events: Decoded<Event>, admission: Admission) -> Result<Answer, Busy> {
+        self.take(events, Item::of_event, admission).await
+    }
+
+    /// Writes the transitions of one request.
+    pub async fn transitions(
+        &self,
+        transitions: Decoded<Transition>,
+        admission: Admission,
+    ) -> Result<Answer, Busy> {
+        self.take(transitions, Item::of_transition, admission).await
+    }
+
+    async fn take<T>(
+        &self,
+        decoded: Decoded<T>,
+        make: fn(Result<T, Refusal>, KeyedHash) -> Item,
+        admission: Admission,
+    ) -> Result<Answer, Busy> {
         self.keeps_up()?;
         // Before the work of making them ready, so that overload does not add to itself.
         self.check()?;
-        let ready = |event| Item::of_event(event, self.hash);
-        let items = events.items.into_iter().map(ready).collect();
-        self.write(items, events.unknown_fields, Some(admission)).await
+        let items = decoded.items.into_iter().map(|item| make(item, self.hash)).collect();
+        self.write(items, decoded.unknown_fields, Some(admission)).await
     }
 
     /// Writes the heartbeats of one request.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::boot::Run;
 use super::ledgers::Ledgers;
+use super::transitions::Transitions;
 use crate::limits;
 use crate::outcome::{Boot, SourceName};
 use crate::store::identity::{StoredBoot, StoredSource};
@@ -66,6 +67,8 @@ pub(super) enum BootRefused {
 pub(super) struct Sources {
     /// What they write to.
     pub(super) ledgers: Ledgers,
+    /// Whose transitions have come.
+    pub(super) transitions: Transitions,
     by_name: HashMap<SourceName, Source>,
     changed: HashSet<SourceName>,
     last_source_id: i64,
@@ -76,7 +79,9 @@ pub(super) struct Sources {
 impl Sources {
     /// Reads all that is stored; `now_us` is when all waiting begins anew.
     pub(super) async fn load(store: &Store, now_us: i64) -> Result<Self, StoreError> {
-        let mut sources = Self { ledgers: Ledgers::load(store).await?, ..Self::default() };
+        let ledgers = Ledgers::load(store).await?;
+        let transitions = Transitions::load(store).await?;
+        let mut sources = Self { ledgers, transitions, ..Self::default() };
         let mut by_id = HashMap::new();
         for stored in store.load_sources().await? {
             sources.last_source_id = sources.last_source_id.max(stored.id);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::limits;
 use crate::metrics::{Buckets, Committed, Latency};
-use crate::outcome::{Event, Id, Outcome, SourceName};
+use crate::outcome::{DeliveryState, Event, Id, Outcome, SourceName, Transition};
 use crate::store::rollups::{LatencyCount, OutcomeCount};
+use crate::store::transitions::TransitionCount;
 
 /// The counts of one group.
 #[derive(Debug, Default)]
@@ -15,6 +16,7 @@ pub(super) struct Tally {
     pub(super) committed: Committed,
     outcomes: BTreeMap<(Id, Id, i64, Outcome), u64>,
     latencies: BTreeMap<(Id, Id, i64, Latency), Buckets>,
+    moves: BTreeMap<(Id, Id, i64, (DeliveryState, DeliveryState)), u64>,
 }
 
 impl Tally {
@@ -38,6 +40,16 @@ impl Tally {
         }
     }
 
+    /// A transition is new.
+    pub(super) fn move_on(&mut self, transition: &Transition) {
+        self.committed.written += 1;
+        let (service, env, minute) = place(&transition.from, transition.at_us);
+        let states = (transition.left, transition.entered);
+        let total = (service.clone(), env.clone(), states);
+        *self.committed.transitions.entry(total).or_default() += 1;
+        *self.moves.entry((service, env, minute, states)).or_default() += 1;
+    }
+
     /// A source gave a sign of life.
     pub(super) fn hear(&mut self, from: &SourceName) {
         let place = (from.service.clone(), from.env.clone());
@@ -55,14 +67,14 @@ impl Tally {
     }
 
     fn outcome(&mut self, event: &Event, outcome: Outcome, count: u64) {
-        let (service, env, minute) = place(event);
+        let (service, env, minute) = place(&event.from, event.occurred_us);
         let total = (service.clone(), env.clone(), outcome);
         *self.committed.outcomes.entry(total).or_default() += count;
         *self.outcomes.entry((service, env, minute, outcome)).or_default() += count;
     }
 
     fn latency(&mut self, event: &Event, latency: Latency, us: u64) {
-        let (service, env, minute) = place(event);
+        let (service, env, minute) = place(&event.from, event.occurred_us);
         let total = (service.clone(), env.clone(), latency);
         self.committed.latencies.entry(total).or_default().observe(us);
         self.latencies.entry((service, env, minute, latency)).or_default().observe(us);
@@ -85,9 +97,18 @@ impl Tally {
             });
         (outcomes.collect(), latencies.collect())
     }
+
+    /// The transitions by minute.
+    pub(super) fn moves(&self) -> Vec<TransitionCount> {
+        let count = |((service, env, minute, states), count): (&(Id, Id, i64, _), &u64)| {
+            let (service, env, minute) = (service.clone(), env.clone(), *minute);
+            let (left, entered) = *states;
+            TransitionCount { service, env, minute, left, entered, count: *count }
+        };
+        self.moves.iter().map(count).collect()
+    }
 }
 
-fn place(event: &Event) -> (Id, Id, i64) {
-    let minute = event.occurred_us.div_euclid(limits::MINUTE_US);
-    (event.from.service.clone(), event.from.env.clone(), minute)
+fn place(from: &SourceName, at_us: i64) -> (Id, Id, i64) {
+    (from.service.clone(), from.env.clone(), at_us.div_euclid(limits::MINUTE_US))
 }

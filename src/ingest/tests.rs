@@ -1,5 +1,7 @@
 //! The way in as one piece: real database, real writer, a clock that stands still.
 
+mod transitions;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use super::decode::{self, Context, Format};
 use super::*;
 use crate::limits;
-use crate::outcome::{Body, Closed, Position, format_us};
+use crate::outcome::{Body, Closed, Event, Position, format_us};
 use crate::store::fixtures;
 
 /// 2026-11-30T12:00:00Z.
@@ -110,6 +112,8 @@ impl World {
             }
             Body::Closed(closed) => format!("closed {}", closed.finding),
             Body::Tick => "tick".into(),
+            Body::Transition(said) => format!("transition {}", seq(said.seq)),
+            Body::TransitionConflict(said) => format!("transition_conflict {}", seq(said.seq)),
         };
         self.bodies().await.into_iter().map(short).collect()
     }
@@ -726,10 +730,8 @@ async fn what_no_event_can_ask_for_is_forgotten() {
     assert_eq!(boots.len(), 1);
     assert_eq!(world.store.hash_runs(1, 1).await.unwrap(), []);
     world.wait(2 * limits::DAY_US).await;
-    let key = super::item::event_key(
-        &serde_json::from_value(with(by_id, "env", json!("prod"))).unwrap(),
-        world.store.hash(),
-    );
+    let by_id: Event = serde_json::from_value(with(by_id, "env", json!("prod"))).unwrap();
+    let key = super::keys::event_key(&by_id, world.store.hash());
     assert!(world.store.known_event_ids(&[key.unwrap()]).await.unwrap().is_empty());
     let world = world.reopen().await;
     let next = with(event(3), "occurred_at", json!(format_us(world.clock.now_us())));

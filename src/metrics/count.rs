@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::buckets::{Buckets, Latency};
 use super::labels::{Labels, OTHER, UNREAD};
 use crate::audit::Kind;
-use crate::outcome::{Id, Outcome, SourceName};
+use crate::outcome::{DeliveryState, Id, Outcome, SourceName};
 use crate::store::totals::Total;
 
 /// Names of the stored totals; a name that was released never changes.
@@ -30,6 +30,8 @@ pub(super) mod name {
     pub(in crate::metrics) const FINDINGS: &str = "findings";
     /// Labels: check.
     pub(in crate::metrics) const AUDIT_SKIPPED: &str = "audit_skipped";
+    /// Labels: service, env, state before, state after.
+    pub(in crate::metrics) const TRANSITIONS: &str = "transitions";
     /// Labels: receiver, result.
     pub(in crate::metrics) const NOTIFICATIONS: &str = "notifications";
 }
@@ -40,6 +42,8 @@ pub(super) mod name {
 pub struct Committed {
     /// By service, env and outcome.
     pub outcomes: BTreeMap<(Id, Id, Outcome), u64>,
+    /// By service, env, and states before and after.
+    pub transitions: BTreeMap<(Id, Id, (DeliveryState, DeliveryState)), u64>,
     /// By service and env.
     pub latencies: BTreeMap<(Id, Id, Latency), Buckets>,
     /// The smallest capacity of a window, by service.
@@ -107,6 +111,7 @@ impl Counted {
     ) -> Self {
         let mut counted = Self::default();
         let told = committed.outcomes.keys().map(|(service, env, _)| (service, env));
+        let told = told.chain(committed.transitions.keys().map(|(service, env, _)| (service, env)));
         for (service, env) in told.chain(committed.heard.iter().map(|(s, e)| (s, e))) {
             labels.admit(service.as_str(), env.as_str());
         }
@@ -132,13 +137,16 @@ impl Counted {
     fn add_outcomes(&mut self, committed: &Committed, labels: &Labels) {
         let mut overflow = 0;
         for ((service, env, outcome), count) in &committed.outcomes {
-            let (service_label, env_label) =
-                (labels.service(service.as_str()), labels.env(env.as_str()));
-            self.add(name::OUTCOMES, &[&service_label, &env_label, outcome.as_str()], *count);
-            let lost = |label: &str, name: &Id| label == OTHER && name.as_str() != OTHER;
-            if lost(&service_label, service) || lost(&env_label, env) {
-                overflow += count;
-            }
+            let place = Place::of(service, env, labels);
+            let values = [&*place.service, &*place.env, outcome.as_str()];
+            self.add(name::OUTCOMES, &values, *count);
+            overflow += if place.is_shared { *count } else { 0 };
+        }
+        for ((service, env, (left, entered)), count) in &committed.transitions {
+            let place = Place::of(service, env, labels);
+            let values = [&*place.service, &*place.env, left.as_str(), entered.as_str()];
+            self.add(name::TRANSITIONS, &values, *count);
+            overflow += if place.is_shared { *count } else { 0 };
         }
         self.add(name::LABEL_OVERFLOW, &[], overflow);
     }
@@ -194,5 +202,22 @@ impl Counted {
         let mut counted = Self::default();
         counted.add(name::NOTIFICATIONS, &[receiver, result], attempts);
         counted
+    }
+}
+
+/// The label values of a service and an env.
+struct Place {
+    service: String,
+    env: String,
+    /// Whether one of them stands for several names.
+    is_shared: bool,
+}
+
+impl Place {
+    fn of(service: &Id, env: &Id, labels: &Labels) -> Self {
+        let label = (labels.service(service.as_str()), labels.env(env.as_str()));
+        let lost = |label: &str, name: &Id| label == OTHER && name.as_str() != OTHER;
+        let is_shared = lost(&label.0, service) || lost(&label.1, env);
+        Self { service: label.0, env: label.1, is_shared }
     }
 }

@@ -26,13 +26,21 @@ const GAUGE: MetricType = MetricType::GAUGE;
 const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 
 /// All of them, as the README lists them.
-pub(super) const SPECS: [Spec; 22] = [
+pub(super) const SPECS: [Spec; 23] = [
     Spec {
         name: "dedup_outcomes_total",
         help: "Outcomes that guards reported, each counted once however often it was sent.",
         labels: &["service", "env", "outcome"],
         sort: COUNTER,
         samples: |state, _| samples::outcomes(state),
+    },
+    Spec {
+        name: "dedup_transitions_total",
+        help: "Moves of deliveries between states, each counted once however often it was sent; \
+               those that are not legal too.",
+        labels: &["service", "env", "from", "to"],
+        sort: COUNTER,
+        samples: |state, _| samples::transitions(state),
     },
     Spec {
         name: "dedup_check_duration_seconds",
@@ -124,7 +132,8 @@ pub(super) const SPECS: [Spec; 22] = [
     },
     Spec {
         name: "dedupwatch_ingest_events_total",
-        help: "Events received, by what became of them: written, repeated or rejected.",
+        help: "Outcomes and transitions received, by what became of them: written, repeated or \
+               rejected.",
         labels: &["result"],
         sort: COUNTER,
         samples: |state, _| {
@@ -133,14 +142,14 @@ pub(super) const SPECS: [Spec; 22] = [
     },
     Spec {
         name: "dedupwatch_rejected_events_total",
-        help: "Events rejected, by the error code that the sender was told.",
+        help: "Outcomes, transitions and heartbeats rejected, by the error code that the sender was told.",
         labels: &["reason"],
         sort: COUNTER,
         samples: |state, _| stored(state, name::REJECTED_EVENTS),
     },
     Spec {
         name: "dedupwatch_unknown_fields_total",
-        help: "Fields of events and heartbeats that nobody knows: ignored.",
+        help: "Fields of outcomes, transitions and heartbeats that nobody knows: ignored.",
         labels: &[],
         sort: COUNTER,
         samples: |state, _| {
@@ -171,7 +180,8 @@ pub(super) const SPECS: [Spec; 22] = [
     },
     Spec {
         name: "dedupwatch_label_overflow_total",
-        help: "Outcomes counted under the label value other: too many services or envs.",
+        help: "Outcomes and transitions counted under the label value other: too many services \
+               or envs.",
         labels: &[],
         sort: COUNTER,
         samples: |state, _| {

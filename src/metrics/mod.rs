@@ -190,8 +190,10 @@ impl State {
 
     /// Whatever became a label once stays one.
     fn readmit(&mut self, name: &str, labels: &[String]) {
-        if let (count::name::OUTCOMES, [service, env, _]) = (name, labels) {
-            self.labels.admit(service, env);
+        match (name, labels) {
+            (count::name::OUTCOMES, [service, env, _])
+            | (count::name::TRANSITIONS, [service, env, _, _]) => self.labels.admit(service, env),
+            _ => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use super::State;
 use super::buckets::{BUCKETS, Latency};
 use super::count::name;
 use crate::audit::Kind;
-use crate::outcome::{Amounts, Outcome};
+use crate::outcome::{Amounts, DeliveryState, Outcome};
 
 /// Label values, and the value.
 pub(super) type Samples = BTreeMap<Vec<String>, Value>;
@@ -74,6 +74,23 @@ pub(super) fn outcomes(state: &State) -> Samples {
         }
     }
     samples.extend(stored(state, name::OUTCOMES));
+    samples
+}
+
+/// A service that sends any has them all from 0, so that the first illegal one is a rise.
+pub(super) fn transitions(state: &State) -> Samples {
+    let counted = stored(state, name::TRANSITIONS);
+    let mut samples = Samples::new();
+    for labels in counted.keys() {
+        let [service, env, _, _] = labels.as_slice() else { continue };
+        for left in DeliveryState::ALL.map(DeliveryState::as_str) {
+            for entered in DeliveryState::ALL.map(DeliveryState::as_str) {
+                let labels = [service, env, left, entered].map(str::to_owned);
+                samples.insert(labels.into(), Value::Number(0.0));
+            }
+        }
+    }
+    samples.extend(counted);
     samples
 }
 

@@ -14,6 +14,7 @@ mod ranges;
 mod record;
 mod signature;
 mod time;
+mod transition;
 
 pub use event::{Effect, Event, GuardMode, Outcome, Reason, Window, WindowScope, ledger_of};
 pub use hash::KeyedHash;
@@ -25,3 +26,4 @@ pub use ranges::{Ranges, missing};
 pub use record::{Body, Closed, GivenUp, Position, Record, Refused, Silent};
 pub use signature::{Game, Signature};
 pub use time::{format_us, parse_us, reads_back, rfc3339};
+pub use transition::{DeliveryState, Transition};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Boot, Event, Heartbeat, Id, SourceName};
+use super::{Boot, Event, Heartbeat, Id, SourceName, Transition};
 
 /// A place in the log: (collector, n), n without holes for each collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,6 +44,10 @@ pub enum Body {
     Closed(Closed),
     /// Time went by, and something waited for it.
     Tick,
+    /// A delivery went from one state to another.
+    Transition(Box<Transition>),
+    /// The other content of a known transition.
+    TransitionConflict(Box<Transition>),
 }
 
 /// An event that was not taken, with as much of its identity as could be read.

@@ -11,10 +11,11 @@ use crate::limits;
 use crate::outcome::KeyedHash;
 
 /// The tables, in the order of their making. A file that has been released never changes.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "log", include_str!("../../migrations/sqlite/0001_log.sql")),
     (2, "audit", include_str!("../../migrations/sqlite/0002_audit.sql")),
     (3, "alert", include_str!("../../migrations/sqlite/0003_alert.sql")),
+    (4, "transitions", include_str!("../../migrations/sqlite/0004_transitions.sql")),
 ];
 
 /// Pages of the write-ahead log between checkpoints: 128 MB. SQLite's own 1,000 pages cost 25 to

@@ -11,13 +11,15 @@ use crate::limits;
 const HASHES: &str = "DELETE FROM hashes WHERE boot_id = $1 AND first_seq IN \
      (SELECT first_seq FROM hashes WHERE boot_id = $1 ORDER BY first_seq LIMIT $2)";
 const BOOT: &str = "DELETE FROM boots WHERE id = $1";
+/// Runs of transitions have ids of their own, below those of the boots of outcomes.
+const RUN: &str = "DELETE FROM transition_runs WHERE id = $1";
 const SOURCE: &str = "DELETE FROM sources WHERE id = $1";
 const EVENT_IDS: &str = "DELETE FROM event_ids WHERE id IN \
      (SELECT id FROM event_ids WHERE day < $1 LIMIT $2)";
 const NOTES: &str = "DELETE FROM noted WHERE id IN (SELECT id FROM noted WHERE day < $1 LIMIT $2)";
 
 impl Store {
-    /// Forgets a boot; `false` if there is more of it than one step takes.
+    /// Forgets a boot, of outcomes or of transitions; `false` if there is more of it than one step takes.
     pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
         let mut connection = self.writer().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -26,6 +28,7 @@ impl Store {
         let is_last = hashes.await?.rows_affected() < u64::from(most);
         if is_last {
             sqlx::query(BOOT).bind(boot_id).execute(&mut *transaction).await?;
+            sqlx::query(RUN).bind(boot_id).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
         Ok(is_last)

@@ -6,6 +6,7 @@ use super::identity::{self, HashRun, Key, StoredBoot, StoredSource};
 use super::log::{self, Row};
 use super::rollups::{self, LatencyCount, OutcomeCount};
 use super::totals::{self, Total};
+use super::transitions::{self, StoredRun, TransitionCount};
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -38,6 +39,10 @@ pub struct Group {
     pub outcomes: Vec<OutcomeCount>,
     /// Latencies by minute.
     pub latencies: Vec<LatencyCount>,
+    /// Runs of transitions as they are now.
+    pub transition_runs: Vec<StoredRun>,
+    /// Transitions by minute.
+    pub transitions: Vec<TransitionCount>,
     /// What the counters gain.
     pub totals: Vec<Total>,
 }
@@ -89,6 +94,7 @@ async fn write(
     identity::put_notes(connection, &group.notes, day).await?;
     rollups::add_outcomes(connection, &group.outcomes).await?;
     rollups::add_latencies(connection, &group.latencies).await?;
+    transitions::put(connection, &group.transition_runs, &group.transitions).await?;
     totals::add(connection, collector, &group.totals).await?;
     put_commit(connection, collector, group).await
 }

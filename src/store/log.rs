@@ -38,6 +38,10 @@ const SILENT: i64 = 5;
 const GIVEN_UP: i64 = 6;
 const CLOSED: i64 = 7;
 const TICK: i64 = 8;
+/// The kind of a transition.
+pub const TRANSITION: i64 = 9;
+/// The kind of a transition that tells a known identity with other content.
+pub const TRANSITION_CONFLICT: i64 = 10;
 
 /// The stored form of a body: its kind, and its JSON.
 pub fn encode(body: &Body) -> Result<(i64, String), StoreError> {
@@ -50,6 +54,8 @@ pub fn encode(body: &Body) -> Result<(i64, String), StoreError> {
         Body::GivenUp(given_up) => (GIVEN_UP, json(given_up)?),
         Body::Closed(closed) => (CLOSED, json(closed)?),
         Body::Tick => (TICK, "{}".into()),
+        Body::Transition(transition) => (TRANSITION, json(transition)?),
+        Body::TransitionConflict(transition) => (TRANSITION_CONFLICT, json(transition)?),
     })
 }
 
@@ -64,6 +70,8 @@ pub fn decode(kind: i64, body: &str) -> Result<Body, StoreError> {
         GIVEN_UP => Body::GivenUp(parse(body)?),
         CLOSED => Body::Closed(parse(body)?),
         TICK => Body::Tick,
+        TRANSITION => Body::Transition(parse(body)?),
+        TRANSITION_CONFLICT => Body::TransitionConflict(parse(body)?),
         _ => return Err(unreadable(format!("kind {kind}"))),
     })
 }
@@ -144,7 +152,9 @@ fn record(collector: i64, row: &SqliteRow) -> Result<Record, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Boot, Closed, Event, GivenUp, Heartbeat, Refused, Silent, SourceName};
+    use crate::outcome::{
+        Boot, Closed, Event, GivenUp, Heartbeat, Refused, Silent, SourceName, Transition,
+    };
 
     fn event() -> Box<Event> {
         let text = r#"{"service":"s","env":"prod","source":"a","boot":"1","seq":1,
@@ -173,6 +183,11 @@ mod tests {
             message: "player: missing".into(),
             text: "{\"a\":\0".into(),
         };
+        let transition = serde_json::from_str(
+            r#"{"service":"s","env":"prod","source":"a","event_id":"e","trace_id":"t","key":"k",
+            "from":"checking","to":"refused","reason":"late","at":"2026-11-30T12:00:00Z"}"#,
+        );
+        let transition: Box<Transition> = Box::new(transition.unwrap());
         vec![
             Body::Event(event.clone()),
             Body::Refused(Box::new(refused)),
@@ -182,6 +197,8 @@ mod tests {
             Body::GivenUp(GivenUp { from, boot, first_seq: 2, last_seq: 4 }),
             Body::Closed(Closed { finding: "f".into(), reason: "r".into(), note: "n".into() }),
             Body::Tick,
+            Body::Transition(transition.clone()),
+            Body::TransitionConflict(transition),
         ]
     }
 

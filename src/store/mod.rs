@@ -26,6 +26,7 @@ mod rollups_read;
 mod sources_read;
 mod step;
 pub mod totals;
+pub mod transitions;
 mod verdicts;
 
 use std::path::Path;

@@ -72,6 +72,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(at("/api/v1/players/{ledger}/{player}").get(api::players::one))
         .service(at("/api/v1/outcomes").get(api::outcomes::list).post(api::ingest::outcomes))
         .service(at("/api/v1/heartbeats").post(api::ingest::heartbeats))
+        .service(at("/api/v1/transitions").post(api::ingest::transitions))
         .service(at("/api/v1/alerts").get(api::alerts::list))
         .service(at("/api/v1/config").get(api::config::show))
         .service(at("/openapi.json").get(api::openapi::show))

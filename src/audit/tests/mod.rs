@@ -9,6 +9,7 @@ mod evictions;
 mod leaks;
 mod rows;
 mod sources;
+mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
 

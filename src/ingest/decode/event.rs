@@ -90,7 +90,8 @@ pub(super) fn from(object: &Object<'_>) -> Result<SourceName, Problem> {
 
 type Identity = (Option<Boot>, Option<u64>, Option<Id>);
 
-fn identity(object: &Object<'_>) -> Result<Identity, Problem> {
+/// What tells it from others.
+pub(super) fn identity(object: &Object<'_>) -> Result<Identity, Problem> {
     let boot = optional(object, "boot", field::boot)?;
     let seq = optional(object, "seq", field::seq)?;
     let event_id = optional(object, "event_id", field::id)?;

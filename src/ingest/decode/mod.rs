@@ -14,13 +14,14 @@ mod heartbeat;
 mod object;
 mod refusal;
 mod signature;
+mod transition;
 
 pub use self::body::{BodyError, Format, inflate};
 use self::field::Problem;
 use self::object::Object;
 use super::Refusal;
 use crate::limits;
-use crate::outcome::{Event, Heartbeat, KeyedHash};
+use crate::outcome::{Event, Heartbeat, KeyedHash, Transition};
 
 /// What decoding needs to know of the world.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ pub struct Context {
     pub hash: KeyedHash,
 }
 
-/// The events or heartbeats of one request, in its order.
+/// The outcomes, heartbeats or transitions of one request, in its order.
 #[derive(Debug)]
 pub struct Decoded<T> {
     /// Each taken or refused for itself.
@@ -46,7 +47,7 @@ pub fn outcomes(
     format: Format,
     context: Context,
 ) -> Result<Decoded<Event>, BodyError> {
-    decode(body, format, context, event::KNOWN, event::read)
+    decode(body, format, context, (event::KNOWN, event::read, refusal::make))
 }
 
 /// Reads the heartbeats of one inflated body.
@@ -55,15 +56,30 @@ pub fn heartbeats(
     format: Format,
     context: Context,
 ) -> Result<Decoded<Heartbeat>, BodyError> {
-    decode(body, format, context, heartbeat::KNOWN, heartbeat::read)
+    decode(body, format, context, (heartbeat::KNOWN, heartbeat::read, refusal::make))
 }
+
+/// Reads the transitions of one inflated body.
+pub fn transitions(
+    body: &[u8],
+    format: Format,
+    context: Context,
+) -> Result<Decoded<Transition>, BodyError> {
+    decode(body, format, context, (transition::KNOWN, transition::read, transition::refuse))
+}
+
+/// What is known of a sort of things: its fields, how one is read, and how one is refused.
+type Sort<T> = (
+    &'static [&'static str],
+    fn(&Object<'_>, i64) -> Result<T, Problem>,
+    fn(&str, Option<&Object<'_>>, Problem, KeyedHash) -> Refusal,
+);
 
 fn decode<T>(
     body: &[u8],
     format: Format,
     context: Context,
-    known: &[&str],
-    read: fn(&Object<'_>, i64) -> Result<T, Problem>,
+    (known, read, refuse): Sort<T>,
 ) -> Result<Decoded<T>, BodyError> {
     let pieces = body::cut(body, format)?;
     let mut decoded = Decoded { items: Vec::with_capacity(pieces.len()), unknown_fields: 0 };
@@ -73,7 +89,7 @@ fn decode<T>(
         if let Ok(object) = &object {
             decoded.unknown_fields += object.unknown(known);
         }
-        let refuse = |problem| refusal::make(piece, object.as_ref().ok(), problem, context.hash);
+        let refuse = |problem| refuse(piece, object.as_ref().ok(), problem, context.hash);
         decoded.items.push(value.map_err(refuse));
     }
     Ok(decoded)

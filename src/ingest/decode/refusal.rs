@@ -30,7 +30,7 @@ pub(super) fn make(
         message: problem.message,
         text: piece.get(..end).unwrap_or_default().into(),
     };
-    Refusal { refused, content: hash.wide(&[b"text", piece.as_bytes()]) }
+    Refusal { refused, is_transition: false, content: hash.wide(&[b"text", piece.as_bytes()]) }
 }
 
 fn sequence(object: &Object<'_>) -> Option<(Boot, u64)> {

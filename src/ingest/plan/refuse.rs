@@ -2,7 +2,9 @@
 //! not waited for.
 
 use super::Planner;
-use crate::ingest::item::{Ready, Rejection, refusal_key, reject_heartbeat};
+use crate::ingest::item::{Ready, Rejection, reject_heartbeat};
+use crate::ingest::keys::refusal_key;
+use crate::ingest::said::Said;
 use crate::ingest::sources::BootRefused;
 use crate::ingest::{Answer, Refusal};
 use crate::outcome::{Body, Boot, GivenUp, Heartbeat, SourceName};
@@ -10,10 +12,10 @@ use crate::store::StoreError;
 use crate::store::identity::Key;
 
 impl Planner<'_> {
-    pub(super) async fn reject(
+    pub(super) async fn reject<T: Said>(
         &mut self,
         index: usize,
-        ready: &Ready,
+        ready: &Ready<T>,
         rejection: Rejection,
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
@@ -57,7 +59,8 @@ impl Planner<'_> {
     }
 
     fn note_refused(&mut self, refusal: &Refusal) -> Vec<(u64, u64)> {
-        let Some(from) = &refusal.refused.from else { return Vec::new() };
+        let heard = refusal.refused.from.as_ref().filter(|_| !refusal.is_transition);
+        let Some(from) = heard else { return Vec::new() };
         let received_us = self.end.received_us;
         // Whatever a broken sender names, it takes no room from those that send what is right.
         let Some(source) = self.sources.hear_known(from, received_us) else { return Vec::new() };

@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use crate::ingest::decode::{self, BodyError, Context, Decoded, Format};
 use crate::ingest::{Admission, Answer, Busy};
 use crate::limits;
-use crate::outcome::{Event, Heartbeat};
+use crate::outcome::{Event, Heartbeat, Transition};
 use crate::web::AppState;
 use crate::web::error::{ApiError, ErrorBody, Problem};
 
@@ -54,6 +54,31 @@ pub(in crate::web) async fn outcomes(
     let (events, admission): (Decoded<Event>, _) =
         receive(&request, payload, &state, decode::outcomes).await?;
     Ok(told(&state.ingest.push(events, admission).await?))
+}
+
+/// Takes moves of deliveries between states: one object, an array, or one object a line.
+#[utoipa::path(post, path = "/api/v1/transitions", tag = "ingest",
+    request_body(content = Object, description = "One transition, an array, or NDJSON"),
+    responses(
+        (status = 200, description = "Nothing rejected", body = Answer),
+        (status = 207, description = "Some rejected, the rest on disk", body = Answer),
+        (status = 422, description = "All rejected", body = Answer),
+        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 408, description = "The body did not arrive in time", body = ErrorBody),
+        (status = 413, description = "Too large or too many transitions", body = ErrorBody),
+        (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
+        (status = 429, description = "Queue full or audit behind", body = ErrorBody),
+        (status = 503, description = "Database away or shutting down", body = ErrorBody),
+))]
+pub(in crate::web) async fn transitions(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, ApiError> {
+    state.ingest.keeps_up()?;
+    let (transitions, admission): (Decoded<Transition>, _) =
+        receive(&request, payload, &state, decode::transitions).await?;
+    Ok(told(&state.ingest.transitions(transitions, admission).await?))
 }
 
 /// Takes heartbeats of sources: one object, an array, or one object a line.

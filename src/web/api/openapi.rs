@@ -25,6 +25,7 @@ use crate::web::health;
         super::findings_csv::list,
         super::ingest::outcomes,
         super::ingest::heartbeats,
+        super::ingest::transitions,
         super::outcomes::list,
         super::players::one,
         super::services::list,

@@ -16,7 +16,8 @@ pub struct RecordView {
     position: String,
     /// When the collector wrote it.
     received_at: String,
-    /// `event`, `refused`, `conflict`, `heartbeat`, `silent`, `given_up`, `closed` or `tick`.
+    /// `event`, `refused`, `conflict`, `heartbeat`, `silent`, `given_up`, `closed`, `tick`,
+    /// `transition` or `transition_conflict`.
     kind: &'static str,
     /// What it says; an event in the form in which it is pushed, numbers as strings.
     #[schema(value_type = Object)]
@@ -77,6 +78,8 @@ pub(super) fn view(record: &Record) -> RecordView {
         Body::GivenUp(given_up) => ("given_up", text::of(given_up)),
         Body::Closed(closed) => ("closed", text::of(closed)),
         Body::Tick => ("tick", None),
+        Body::Transition(transition) => ("transition", text::of(transition)),
+        Body::TransitionConflict(transition) => ("transition_conflict", text::of(transition)),
     };
     RecordView {
         position: format_position(record.position),
