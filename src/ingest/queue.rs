@@ -91,8 +91,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Whether the audit keeps up, which outcomes and transitions wait for. Heartbeats do not: they are small, and
-    /// tell a source that is turned away from one that is gone.
+    /// Whether the audit keeps up, which outcomes and transitions wait for. Heartbeats do not: they
+    /// are small, and tell a source that is turned away from one that is gone.
     pub fn keeps_up(&self) -> Result<(), Busy> {
         match self.vitals.is_audit_behind() {
             true => Err(Busy::AuditBehind),

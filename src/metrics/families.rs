@@ -142,7 +142,8 @@ pub(super) const SPECS: [Spec; 23] = [
     },
     Spec {
         name: "dedupwatch_rejected_events_total",
-        help: "Outcomes, transitions and heartbeats rejected, by the error code that the sender was told.",
+        help: "Outcomes, transitions and heartbeats rejected, by the error code that the \
+               sender was told.",
         labels: &["reason"],
         sort: COUNTER,
         samples: |state, _| stored(state, name::REJECTED_EVENTS),

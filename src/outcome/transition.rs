@@ -61,9 +61,9 @@ impl Transition {
         self.boot.zip(self.seq)
     }
 
-    /// Whether it goes forward. A step may be left out; an end is an end.
+    /// Whether it goes forward.
     pub fn is_legal(&self) -> bool {
-        self.entered.rank() > self.left.rank()
+        self.left.leads_to(self.entered)
     }
 
     /// A copy without what may differ between two tellings of one transition.
@@ -84,6 +84,11 @@ impl DeliveryState {
             Self::Accepted => "accepted",
             Self::Refused => "refused",
         }
+    }
+
+    /// Whether a delivery may go from here to there. A step may be left out; an end is an end.
+    pub fn leads_to(self, entered: Self) -> bool {
+        entered.rank() > self.rank()
     }
 
     /// Both ends are as far as a delivery goes.

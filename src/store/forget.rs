@@ -19,7 +19,8 @@ const EVENT_IDS: &str = "DELETE FROM event_ids WHERE id IN \
 const NOTES: &str = "DELETE FROM noted WHERE id IN (SELECT id FROM noted WHERE day < $1 LIMIT $2)";
 
 impl Store {
-    /// Forgets a boot, of outcomes or of transitions; `false` if there is more of it than one step takes.
+    /// Forgets a boot, of outcomes or of transitions; `false` if there is more of it than one step
+    /// takes.
     pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
         let mut connection = self.writer().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;

@@ -21,3 +21,4 @@ mod status;
 mod story;
 mod support;
 mod tidy;
+mod transitions;

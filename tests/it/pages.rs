@@ -18,8 +18,9 @@ fn pages() -> Vec<String> {
     let finding = format!("/findings/{:032x}", 1);
     let paths =
         ["/", "/findings", "/sources", "/alerts", "/players/chips/p-1", &finding, "/nothing"];
+    let service = ["/services/settle"];
     let help = ["/help", "/help/duplicate_leak", "/help/source_silent", "/help/nothing"];
-    paths.into_iter().chain(help).map(str::to_owned).collect()
+    paths.into_iter().chain(service).chain(help).map(str::to_owned).collect()
 }
 
 #[tokio::test]

@@ -20,9 +20,8 @@ impl World {
 
     async fn metric(&self, from: &str, to: &str) -> Option<String> {
         let text = self.metrics.render().await.unwrap();
-        let start = format!(
-            "dedup_transitions_total{{service=\"settle\",env=\"prod\",from=\"{from}\",to=\"{to}\"}} "
-        );
+        let labels = format!(r#"service="settle",env="prod",from="{from}",to="{to}""#);
+        let start = format!("dedup_transitions_total{{{labels}}} ");
         text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
     }
 }

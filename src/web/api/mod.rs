@@ -12,3 +12,4 @@ pub mod players;
 pub mod services;
 pub mod sources;
 mod text;
+pub mod transitions;

@@ -31,6 +31,7 @@ use crate::web::health;
         super::services::list,
         super::services::one,
         super::sources::list,
+        super::transitions::list,
         show,
     )
 )]

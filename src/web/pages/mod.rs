@@ -11,6 +11,7 @@ mod lines;
 pub mod overview;
 pub mod player;
 mod sentence;
+pub mod service;
 pub mod sources;
 mod topics;
 mod verdict;
@@ -73,6 +74,11 @@ async fn has_data(state: &AppState) -> Result<bool, PageError> {
 /// The address of a player's page; names may hold anything.
 fn player_url(ledger: &str, player: &str) -> String {
     format!("/players/{}/{}", encode(ledger), encode(player))
+}
+
+/// The address of a service's page.
+fn service_url(service: &str) -> String {
+    format!("/services/{}", encode(service))
 }
 
 fn encode(text: &str) -> String {

@@ -9,7 +9,7 @@ use askama::Template;
 use super::chart::{self, Rates};
 use super::lines::{self, Amount, FindingLine, WORST_FIRST};
 use super::verdict::{Facts, Verdict, verdict};
-use super::{Shell, encode, has_data, render, words};
+use super::{Shell, encode, has_data, render, service_url, words};
 use crate::alert::page;
 use crate::alert::rule::Rule;
 use crate::alert::state::Instance;
@@ -65,6 +65,8 @@ struct LedgerAmounts {
 
 struct ServiceLine {
     name: String,
+    /// Where to read on.
+    page: String,
     heard: Option<Moment>,
     /// Sources by how they stand.
     open: i64,
@@ -264,6 +266,7 @@ fn service_line(
     let (confirmed, suspected) = summary.open();
     ServiceLine {
         name: lines::service(service, env),
+        page: service_url(service),
         heard: summary.last_push_us.map(|at_us| Moment::new(at_us, now_us)),
         open: sources("open"),
         silent: sources("silent"),

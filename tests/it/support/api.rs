@@ -61,6 +61,11 @@ impl Api {
         self.post("/api/v1/heartbeats", heartbeats).await
     }
 
+    /// Sends transitions; `transitions` is one or an array.
+    pub async fn transition(&self, transitions: &Value) -> Reply {
+        self.post("/api/v1/transitions", transitions).await
+    }
+
     /// Posts JSON.
     pub async fn post(&self, path: &str, body: &Value) -> Reply {
         self.post_raw(path, &[("content-type", "application/json")], body.to_string().into()).await

@@ -71,3 +71,18 @@ pub fn heartbeat(last_seq: u64) -> Value {
         "state": "running",
     })
 }
+
+/// A move of a delivery, from `received` to `checking`: `seq` of source `settle-1`.
+pub fn transition(seq: u64) -> Value {
+    json!({
+        "service": "settle-poker",
+        "source": "settle-1",
+        "boot": "1",
+        "seq": seq,
+        "trace_id": format!("trace-{seq}"),
+        "key": format!("k-{seq}"),
+        "from": "received",
+        "to": "checking",
+        "at": rfc3339(now_us()),
+    })
+}
