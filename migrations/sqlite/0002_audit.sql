@@ -26,6 +26,22 @@ CREATE TABLE refs (
     PRIMARY KEY (player, ref)
 ) WITHOUT ROWID;
 
+-- A room is 64 bits of a keyed hash of (session, room).
+CREATE TABLE rooms (
+    player INTEGER NOT NULL,
+    room INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (player, room)
+) WITHOUT ROWID;
+
+-- (ledger, message) are the two halves of one keyed hash of (ledger, message id).
+CREATE TABLE messages (
+    ledger INTEGER NOT NULL,
+    message INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (ledger, message)
+) WITHOUT ROWID;
+
 -- Which records are about a player, for the player's page.
 CREATE TABLE deliveries (
     player INTEGER NOT NULL,

@@ -122,7 +122,15 @@ impl Stored for SignatureFacts {
     }
 }
 
-impl Stored for RefFacts {}
+impl Stored for RefFacts {
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn take_back(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
+    }
+}
 
 impl SignatureFacts {
     pub(super) fn new(signature: Signature) -> Self {
@@ -346,16 +354,22 @@ pub(super) struct Reversal {
 /// What is known of one `ref` of a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefFacts {
-    /// Signatures accepted under it.
+    /// Signatures accepted under it: those of the least hashes, so that which ones are kept does
+    /// not hang on the order in which they came.
     pub(super) keys: Vec<i64>,
     /// Bookings that undo it.
     pub(super) reversals: Vec<Reversal>,
+    #[serde(skip)]
+    pub(super) rows: Vec<Row>,
+    /// The order of a reversal is missing, and that was counted.
+    pub(super) order_missing: bool,
 }
 
 impl RefFacts {
     pub(super) fn carry(&mut self, signature: i64) {
-        if !self.keys.contains(&signature) && self.keys.len() < REF_KEYS_MAX {
-            self.keys.push(signature);
+        if let Err(place) = self.keys.binary_search(&signature) {
+            self.keys.insert(place, signature);
+            self.keys.truncate(REF_KEYS_MAX);
         }
     }
 

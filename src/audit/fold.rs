@@ -26,7 +26,7 @@ impl Audit {
         self.received_us = self.received_us.max(record.received_us);
         match &record.body {
             Body::Event(event) => self.event(event, record.position),
-            Body::Heartbeat(heartbeat) => self.heartbeat(heartbeat, record.received_us),
+            Body::Heartbeat(heartbeat) => self.heartbeat(heartbeat, record),
             Body::Refused(refused) => self.refused(refused, record),
             Body::Conflict(event) => self.conflict(event, record.position),
             Body::Silent(silent) => self.silent(silent),
@@ -40,7 +40,7 @@ impl Audit {
 
     fn event(&mut self, event: &Event, position: Position) {
         let ledger = event.ledger();
-        let Some(source) = self.hear(event, &ledger) else { return };
+        let Some(source) = self.hear(event, &ledger, position) else { return };
         let player = self.player_key(&ledger, &event.player);
         let told = Told {
             event,
@@ -57,6 +57,7 @@ impl Audit {
                 let received_us = self.received_us;
                 let facts = self.facts.signature(key, &event.signature);
                 facts.block(event, told.at.clone(), received_us);
+                self.take_message(event, &told.at, &told.ledger);
             }
             Outcome::Unknown => {
                 let received_us = self.received_us;
@@ -104,6 +105,8 @@ impl Audit {
             self.settle_key((*player, hash));
         }
         self.take_refs(told);
+        self.take_message(event, at, &told.ledger);
+        self.take_state(event, at, key);
     }
 
     /// Evictions of the key now know when it was first accepted.
@@ -124,6 +127,7 @@ impl Audit {
         if let Some(reference) = &event.reference {
             let key = (told.player, self.ref_hash(reference));
             self.facts.refs.entry(key, Default::default).carry(told.signature);
+            self.settle_ref(key);
         }
         let undone = event.reversal_of.as_ref().filter(|_| event.effect != Some(Effect::Failed));
         let Some(undone) = undone else { return };
@@ -135,6 +139,7 @@ impl Audit {
         for signature in refs.keys.clone() {
             self.settle_key((told.player, signature));
         }
+        self.settle_ref(key);
     }
 
     fn evict(&mut self, told: &Told<'_>, signature: &Signature, hash: i64, inline: bool) {
@@ -189,21 +194,43 @@ impl Audit {
     fn closed(&mut self, closed: &Closed) {
         let Some(finding) = self.closing.remove(&closed.finding) else { return };
         let because = format!("{}: {}", closed.reason, closed.note);
-        let received_us = self.received_us;
+        let (id, kind, received_us) = (&finding.id, finding.kind, self.received_us);
         match &finding.subject {
             Subject::AuditKey { ledger, player, signature } => {
                 let player = self.player_key(ledger, player);
                 let key = (player, signature.hash(&self.hash));
                 if let Some(facts) = self.facts.signatures.get_mut(key) {
-                    self.book.close_as_is(&mut facts.rows, &finding.id, &because, received_us);
+                    self.book.close_as_is(&mut facts.rows, id, &because, received_us);
                 }
                 self.settle_key(key);
             }
+            Subject::Ref { ledger, player, reference } => {
+                let key = (self.player_key(ledger, player), self.ref_hash(reference));
+                if let Some(facts) = self.facts.refs.get_mut(key) {
+                    self.book.close_as_is(&mut facts.rows, id, &because, received_us);
+                }
+                self.settle_ref(key);
+            }
+            Subject::Room { ledger, player, session, room } => {
+                let player = self.player_key(ledger, player);
+                let key = self.room_key(player, session.as_ref(), room);
+                if let Some(facts) = self.facts.rooms.get_mut(key) {
+                    facts.rows.close(&mut self.book, id, &because, received_us);
+                }
+                self.settle_room(key);
+            }
+            Subject::Message { ledger, message } => {
+                let key = self.message_key(ledger, message);
+                if let Some(facts) = self.facts.messages.get_mut(key) {
+                    facts.rows.close(&mut self.book, id, &because, received_us);
+                }
+                self.settle_message(key);
+            }
             Subject::More { .. } => self.book.close_more(&finding, &because, received_us),
             subject => {
-                let key = (finding.kind, subject.clone());
+                let key = (kind, subject.clone());
                 if let Some(group) = self.groups.get_mut(&key) {
-                    self.book.close_as_is(&mut group.rows, &finding.id, &because, received_us);
+                    self.book.close_as_is(&mut group.rows, id, &because, received_us);
                     self.settle_group(key.0, &key.1);
                 }
             }

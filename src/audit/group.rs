@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::JITTER;
 use super::finding::{Coverage, OrderKnown, Severity, State, Subject, Witness};
 use super::kind::Kind;
 use super::row::{EXAMPLES_MAX, Row, Verdict};
@@ -226,6 +227,7 @@ impl Group {
             Kind::TelemetryGap if received_us < self.opened_us.saturating_add(INFO_US) => {
                 Severity::Info
             }
+            Kind::ClockRollback if self.cause == JITTER => Severity::Info,
             _ => Severity::Warning,
         }
     }

@@ -17,18 +17,28 @@ const HOLES_EVERY_US: i64 = 1_000_000;
 impl Audit {
     /// Takes what an event says about its source. `None` if there are more sources than can be
     /// numbered.
-    pub(super) fn hear(&mut self, event: &Event, ledger: &str) -> Option<SourceId> {
+    pub(super) fn hear(
+        &mut self,
+        event: &Event,
+        ledger: &str,
+        position: Position,
+    ) -> Option<SourceId> {
         let at_us = event.occurred_us;
         let source = self.sources.entry(&event.from, at_us)?;
         let was_open = source.is_open();
         source.first_us = source.first_us.min(at_us);
         source.last_us = source.last_us.max(at_us);
-        let filled = match event.sequence() {
-            Some((boot, seq)) => source.run(boot, at_us, seq).event(seq, at_us),
+        let (filled, fell) = match event.sequence() {
+            Some((boot, seq)) => {
+                let run = source.run(boot, at_us, seq);
+                let fallen = run.fallen;
+                let filled = run.event(seq, at_us, position);
+                (filled, filled || run.fallen != fallen || (seq == 1 && run.after_goodbye))
+            }
             None => {
                 let (first_us, last_us) = source.unnumbered_us.unwrap_or((at_us, at_us));
                 source.unnumbered_us = Some((first_us.min(at_us), last_us.max(at_us)));
-                false
+                (false, false)
             }
         };
         let (id, is_open) = (source.id, source.is_open());
@@ -36,6 +46,9 @@ impl Audit {
         self.ledgers.join(ledger, id, joins, Some(at_us));
         if joins || is_open != was_open {
             self.reopen(id, false);
+        }
+        if fell {
+            self.clock_fell(id);
         }
         if filled {
             self.judge_again(id);
@@ -62,7 +75,8 @@ impl Audit {
         }
     }
 
-    pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat, received_us: i64) {
+    pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat, record: &Record) {
+        let received_us = record.received_us;
         let Some(source) = self.sources.entry(&heartbeat.from, heartbeat.at_us) else { return };
         let changed = source.heartbeat(heartbeat, received_us);
         let id = source.id;
@@ -72,6 +86,7 @@ impl Audit {
             }
         }
         self.reopen(id, changed);
+        self.measure_clock(id, heartbeat, record.position);
     }
 
     fn reopen(&mut self, id: SourceId, changed: bool) {
@@ -96,8 +111,10 @@ impl Audit {
     pub(super) fn given_up(&mut self, given_up: &GivenUp, record: &Record) {
         let received_us = self.received_us;
         let Some(source) = self.sources.entry(&given_up.from, received_us) else { return };
+        let id = source.id;
         let Some(run) = source.known_run(given_up.boot) else { return };
-        run.give_up(given_up.first_seq, given_up.last_seq);
+        run.give_up(given_up.first_seq, given_up.last_seq, record.position);
+        let fell = !run.falls().is_empty();
         let (missing, at_us) = (run.missing(), run.last_word_us);
         let text = format!(
             "numbers {} to {} of boot {} did not come in time",
@@ -107,6 +124,9 @@ impl Audit {
         let witness = Witness { boot: Some(given_up.boot), ..witness };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
+        if fell {
+            self.clock_fell(id);
+        }
         let boot = (&given_up.from, given_up.boot);
         self.group_of_boot(Kind::TelemetryGap, boot, |group| {
             group.set(missing, Some(occurrence), received_us);

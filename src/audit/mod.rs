@@ -18,21 +18,26 @@
 //! | `outcome_flip`, `replica_disagreement`, `ambiguous_equal` | `disagree` |
 //! | `cross_room_booking`, `signature_reused` | `booking` |
 //! | `guard_bypass` | `bypass` |
+//! | `missed_duplicate` | `missed` |
+//! | `id_collision` | `message` |
+//! | `version_regression`, `torn_state`, `counter_wrap` | `room` |
+//! | `clock_rollback`, `clock_skew` | `clock` |
 //! | `telemetry_gap`, `identity_conflict`, `rejected_evidence` | `hearing`, `group` |
 //! | `illegal_transition` | `transition` |
 //! | rows that grow, close and are followed by others | `row`, `book`, `group`, `settle_groups` |
+//! | rows that nobody has to close | `quiet` |
 //! | what a rule is given and answers | `rule` |
-//! | graces | `waits`, `settle` |
+//! | graces | `waits`, `settle`, `subject` |
 //!
 //! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
-//! windows belong beside `window`; refs, message ids, clocks and state versions get a
-//! file each.
+//! windows belong beside `window`.
 
 mod block;
 mod book;
 mod booking;
 mod bypass;
 mod claim;
+mod clock;
 mod disagree;
 mod effect;
 mod eviction;
@@ -45,9 +50,13 @@ mod hearing;
 mod kind;
 mod leak;
 mod ledger;
+mod message;
+mod missed;
 mod offset;
 mod order;
 mod player;
+mod quiet;
+mod room;
 mod row;
 mod rule;
 mod run;
@@ -57,6 +66,7 @@ mod settle_evictions;
 mod settle_groups;
 mod source;
 mod state;
+mod subject;
 mod table;
 mod transition;
 mod unclear;
@@ -70,12 +80,16 @@ pub use finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witne
 pub use group::Group;
 pub use kind::Kind;
 pub use ledger::{Ledger, Ledgers};
+pub use message::MessageFacts;
 pub use player::PlayerFacts;
+pub use room::RoomFacts;
 pub use row::Row;
 pub use settings::{ReuseAfter, Settings};
 pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, Service, player_key};
-pub use table::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Stored, Table};
+pub use table::{
+    Facts, MessageKey, Needs, PlayerKey, RefKey, RoomKey, SignatureKey, Stored, Table,
+};
 pub use waits::{Wait, Waiting, Waits};
 
 #[cfg(test)]

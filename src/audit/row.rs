@@ -113,7 +113,13 @@ pub(super) fn new_finding(
             (Some(ledger.clone()), Some(player.clone()), Some(signature.clone()))
         }
         Subject::Source { ledger, .. } => (ledger.clone(), None, None),
-        _ => (None, None, None),
+        Subject::Ref { ledger, player, .. }
+        | Subject::Player { ledger, player }
+        | Subject::Room { ledger, player, .. } => {
+            (Some(ledger.clone()), Some(player.clone()), None)
+        }
+        Subject::Message { ledger, .. } => (Some(ledger.clone()), None, None),
+        Subject::Service { .. } | Subject::Boot { .. } | Subject::More { .. } => (None, None, None),
     };
     let shown = Counted { count: verdict.count, amounts: verdict.amounts }.minus(base);
     Finding {

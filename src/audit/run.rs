@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::Falls;
 use super::source::{Blind, TAIL_US};
 use crate::limits;
-use crate::outcome::{Boot, Heartbeat, Ranges, SourceState, missing};
+use crate::outcome::{Boot, Heartbeat, Position, Ranges, SourceState, missing};
 
 /// Stretches kept of a run; beyond, the oldest hole stays blind for good. The collector keeps as
 /// many ranges (`limits::RANGES_OF_A_BOOT_MAX`) and takes nothing more for a hole that is lost.
@@ -15,15 +16,15 @@ const STRETCHES_MAX: usize = 4_096;
 pub(super) struct Stretch {
     pub(super) first: u64,
     pub(super) last: u64,
-    first_us: i64,
-    last_us: i64,
+    pub(super) first_us: i64,
+    pub(super) last_us: i64,
 }
 
 /// One run of a source.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) boot: Boot,
-    stretches: Vec<Stretch>,
+    pub(super) stretches: Vec<Stretch>,
     /// Highest number that a heartbeat named, and when.
     named: u64,
     named_us: i64,
@@ -49,6 +50,18 @@ pub(super) struct Run {
     /// From which number on holes are waited for, as the collector does: `u64::MAX` while nothing
     /// but refused numbers came.
     heard_from: u64,
+    /// The run before it had said goodbye when it was first heard.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) after_goodbye: bool,
+    /// The record and stamp of its first number, if the run before it had said goodbye.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) begun: Option<(Position, i64)>,
+    /// Falls of the clock between neighbours.
+    #[serde(default, skip_serializing_if = "Falls::is_empty")]
+    pub(super) fallen: Falls,
+    /// The newest record by which numbers were given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) given_up_at: Option<Position>,
 }
 
 impl Run {
@@ -70,11 +83,15 @@ impl Run {
             last_word_us: at_us,
             out_of_order,
             heard_from,
+            after_goodbye: false,
+            begun: None,
+            fallen: Falls::default(),
+            given_up_at: None,
         }
     }
 
     /// Takes the number of an event. Returns whether a hole was closed by it.
-    pub(super) fn event(&mut self, seq: u64, at_us: i64) -> bool {
+    pub(super) fn event(&mut self, seq: u64, at_us: i64, position: Position) -> bool {
         self.first_word_us = self.first_word_us.min(at_us);
         self.last_word_us = self.last_word_us.max(at_us);
         self.heard_from = self.heard_from.min(seq);
@@ -84,7 +101,10 @@ impl Run {
         self.silent &= !goes_on;
         let was_refused = self.refused.contains(seq);
         self.refused.remove(seq, seq);
-        let filled = self.add(seq, at_us);
+        if seq == 1 && self.after_goodbye {
+            self.begun = Some((position, at_us));
+        }
+        let filled = self.add(seq, at_us, position);
         if self.stretches.len() > STRETCHES_MAX {
             self.lose_oldest_hole();
         }
@@ -92,7 +112,7 @@ impl Run {
         was_refused || filled || (was_silent && !self.silent)
     }
 
-    fn add(&mut self, seq: u64, at_us: i64) -> bool {
+    fn add(&mut self, seq: u64, at_us: i64, position: Position) -> bool {
         let after = self.stretches.partition_point(|stretch| stretch.last < seq);
         if self.covers(seq, seq) {
             return false;
@@ -107,6 +127,11 @@ impl Run {
         let joins_last = before
             .and_then(|i| self.stretches.get(i))
             .is_some_and(|last| last.last.saturating_add(1) == seq);
+        let last_us = before.and_then(|i| self.stretches.get(i)).map(|last| last.last_us);
+        let next_us = self.stretches.get(after).map(|next| next.first_us);
+        self.compare(last_us.filter(|_| joins_last), (seq, Some(at_us)), position);
+        let next_seq = seq.saturating_add(1);
+        self.compare(Some(at_us), (next_seq, next_us.filter(|_| joins_next)), position);
         match (joins_last, joins_next) {
             (true, true) => {
                 let next = self.stretches.remove(after);
@@ -135,6 +160,12 @@ impl Run {
         tail_missing && self.missing_after_last() == 0
     }
 
+    /// The stamp of its last number, if it said goodbye and nothing of its end is missing.
+    pub(super) fn ended_us(&self) -> Option<i64> {
+        let last = self.stretches.last()?;
+        (self.closing && self.missing_after_last() == 0).then_some(last.last_us)
+    }
+
     /// Takes a heartbeat. Returns whether what was blind may have become less.
     pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
         self.first_word_us = self.first_word_us.min(heartbeat.at_us);
@@ -159,6 +190,8 @@ impl Run {
             return;
         }
         let oldest = self.stretches.remove(0);
+        let fell = self.stretches.first().map(|next| self.fall_over(&oldest, next));
+        self.fallen.merge(fell.unwrap_or_default());
         let Some(next) = self.stretches.first_mut() else { return };
         let (first, last) = (oldest.last.saturating_add(1), next.first.saturating_sub(1));
         let hole = Blind { from_us: oldest.last_us, to_us: next.first_us };
@@ -197,10 +230,11 @@ impl Run {
     }
 
     /// Remembers that the collector waits for these no more.
-    pub(super) fn give_up(&mut self, first: u64, last: u64) {
+    pub(super) fn give_up(&mut self, first: u64, last: u64, position: Position) {
         if first > last {
             return;
         }
+        self.given_up_at = Some(position);
         for (first, last) in missing(&[&self.given_up], first, last) {
             self.missing = self.missing.saturating_add(self.absent(first, last));
         }
@@ -241,7 +275,7 @@ impl Run {
     }
 
     /// Whether nothing of this range is waited for: each number was given up or refused.
-    fn is_given_up(&self, first: u64, last: u64) -> bool {
+    pub(super) fn is_given_up(&self, first: u64, last: u64) -> bool {
         let mut next = first;
         while next <= last {
             match self.given_up.around(next).or_else(|| self.refused.around(next)) {

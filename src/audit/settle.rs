@@ -26,6 +26,10 @@ impl Audit {
                 Wait::Key(player, signature) => self.settle_key((*player, *signature)),
                 Wait::Player(player) => self.settle_player(*player),
                 Wait::Group(kind, subject) => self.settle_group(*kind, subject),
+                Wait::Ref(key) => self.settle_ref(*key),
+                Wait::Room(key) => self.settle_room(*key),
+                Wait::Message(key) => self.settle_message(*key),
+                Wait::Clock(source) => self.settle_clock(*source),
                 Wait::Holes(ledger) => {
                     self.recheck.extend(self.waits.for_hole(ledger).cloned());
                     self.waits.clear(wait);
@@ -97,6 +101,12 @@ impl Audit {
         }
         if fate::apply(&self.sources, facts) {
             self.skip("effect_reported");
+        }
+        let named = facts.accepted.iter().filter_map(|accepted| accepted.reference.as_ref());
+        let named = named.map(|reference| Wait::Ref((key.0, self.ref_hash(reference))));
+        self.recheck.extend(named.collect::<Vec<_>>());
+        if facts.accepted.first().is_some_and(|first| !first.stands()) {
+            self.take_out_state(key.0, &facts.signature);
         }
         let player = self.facts.players.get_mut(key.0);
         if player.is_some_and(|player| player.doubt(key.1, &facts.accepted)) {

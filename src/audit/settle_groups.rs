@@ -144,7 +144,11 @@ impl Audit {
             self.book.close_as_is(&mut group.rows, &id, "quiet", received_us);
         } else {
             let (verdict, _) = group.verdict(received_us);
-            let because = if kind == Kind::TelemetryGap { "filled" } else { "disproved" };
+            let because = match kind {
+                Kind::TelemetryGap => "filled",
+                Kind::ClockSkew => "made_good",
+                _ => "disproved",
+            };
             self.book.settle(&mut group.rows, subject, kind, verdict, because, received_us);
             // Closed rows are in the store; the newest says where the next begins.
             let surplus = group.rows.len().saturating_sub(1);

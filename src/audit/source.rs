@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::{Fall, Falls};
 use super::offset::Offsets;
 use super::run::Run;
 use crate::outcome::{Boot, Heartbeat, SourceName};
@@ -57,6 +58,12 @@ pub struct Source {
     pub ledgers: BTreeSet<String>,
     pub(super) runs: BTreeMap<BootKey, Run>,
     pub(super) offsets: Offsets,
+    /// Falls of its clock in runs that are remembered no more.
+    #[serde(default, skip_serializing_if = "Falls::is_empty")]
+    fallen: Falls,
+    /// When it was last told that its clock is far off; `None` while it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) skew_told_us: Option<i64>,
 }
 
 /// A boot as the key of a map that is kept as JSON.
@@ -76,6 +83,8 @@ impl Source {
             ledgers: BTreeSet::new(),
             runs: BTreeMap::new(),
             offsets: Offsets::default(),
+            fallen: Falls::default(),
+            skew_told_us: None,
         }
     }
 
@@ -92,11 +101,40 @@ impl Source {
         let mut newer = self.runs.range(key..).filter(|(other, _)| **other != key);
         let out_of_order = newer.any(|(_, run)| run.first_word_us <= at_us);
         let is_later = self.runs.range(..key).any(|(_, run)| run.is_known_at(at_us));
-        if !self.runs.contains_key(&key) && self.runs.len() >= RUNS_MAX {
-            self.runs.pop_first();
-        }
         let heard_from = if is_later { 1 } else { first_seq };
-        self.runs.entry(key).or_insert_with(|| Run::new(boot, at_us, out_of_order, heard_from))
+        let mut after_goodbye = false;
+        if !self.runs.contains_key(&key) {
+            if self.runs.len() >= RUNS_MAX {
+                self.forget_oldest_run();
+            }
+            let last = self.runs.range(..key).next_back();
+            after_goodbye = last.is_some_and(|(_, run)| run.said_goodbye());
+        }
+        self.runs.entry(key).or_insert_with(|| {
+            let mut run = Run::new(boot, at_us, out_of_order, heard_from);
+            run.after_goodbye = after_goodbye;
+            run
+        })
+    }
+
+    fn forget_oldest_run(&mut self) {
+        let mut runs = self.runs.values();
+        let fell = runs.next().zip(runs.next()).and_then(|(old, next)| fell_between(old, next));
+        if let Some(fall) = fell {
+            self.fallen.add(fall);
+        }
+        if let Some((_, run)) = self.runs.pop_first() {
+            self.fallen.merge(run.falls());
+        }
+    }
+
+    /// All falls of its clock.
+    pub(super) fn falls(&self) -> Falls {
+        let mut falls = self.fallen;
+        self.runs.values().for_each(|run| falls.merge(run.falls()));
+        let pairs = self.runs.values().zip(self.runs.values().skip(1));
+        pairs.filter_map(|(old, next)| fell_between(old, next)).for_each(|fall| falls.add(fall));
+        falls
     }
 
     /// The run of this boot, of which a number was refused. Of a first one nothing is waited for
@@ -180,6 +218,13 @@ impl Source {
         let next_seq = heartbeat.last_seq.saturating_add(1);
         self.run(heartbeat.boot, heartbeat.at_us, next_seq).heartbeat(heartbeat)
     }
+}
+
+/// By how much the clock fell between the end of a run and the begin of the next.
+fn fell_between(old: &Run, next: &Run) -> Option<Fall> {
+    let (position, at_us) = next.begun.filter(|_| next.after_goodbye && !next.out_of_order)?;
+    let by_us = old.ended_us()?.saturating_sub(at_us);
+    (by_us > 0).then_some(Fall { by_us, boot: next.boot, seq: 1, at_us, position })
 }
 
 /// All sources.

@@ -16,9 +16,9 @@ use super::ledger::Ledgers;
 use super::rule::Context;
 use super::settings::Settings;
 use super::source::Sources;
-use super::table::{Facts, Needs, PlayerKey, SignatureKey};
+use super::table::{Facts, Needs, PlayerKey, RefKey, SignatureKey};
 use super::waits::{Wait, Waits};
-use crate::outcome::{Body, Event, Id, KeyedHash, Record};
+use crate::outcome::{Body, Event, Id, KeyedHash, Outcome, Record, Signature};
 
 /// Minutes over which the share of live evictions is taken (audit.md).
 const RATE_MINUTES: i64 = 15;
@@ -181,11 +181,34 @@ impl Audit {
             self.key_needs((player, evicted.hash(&self.hash)), needs);
         }
         for reference in event.reference.iter().chain(&event.reversal_of) {
-            let key = (player, self.ref_hash(reference));
-            self.facts.want_ref(needs, key);
-            for signature in self.facts.refs.get(key).iter().flat_map(|refs| &refs.keys) {
-                self.key_needs((player, *signature), needs);
+            self.ref_needs((player, self.ref_hash(reference)), needs);
+        }
+        if let Some(message) = &event.message_id {
+            self.facts.want_message(needs, self.message_key(&event.ledger(), message));
+        }
+        let tells_state = match event.outcome {
+            Outcome::Processed | Outcome::LateAccepted => {
+                event.state_version.is_some() || self.was_accepted(player, &event.signature)
             }
+            Outcome::EffectReported => true,
+            _ => false,
+        };
+        if tells_state
+            && let Some(key) = self.room_of(player, &event.signature)
+        {
+            self.facts.want_room(needs, key);
+        }
+    }
+
+    fn was_accepted(&self, player: PlayerKey, signature: &Signature) -> bool {
+        let facts = self.facts.signatures.get((player, signature.hash(&self.hash)));
+        facts.is_some_and(|facts| !facts.accepted.is_empty())
+    }
+
+    fn ref_needs(&self, key: RefKey, needs: &mut Needs) {
+        self.facts.want_ref(needs, key);
+        for signature in self.facts.refs.get(key).iter().flat_map(|refs| &refs.keys) {
+            self.key_needs((key.0, *signature), needs);
         }
     }
 
@@ -197,13 +220,33 @@ impl Audit {
         for reference in named {
             self.facts.want_ref(needs, (key.0, self.ref_hash(reference)));
         }
+        let reported = self.facts.signatures.get(key).filter(|facts| facts.reports.is_some());
+        if let Some(room) = reported.and_then(|facts| self.room_of(key.0, &facts.signature)) {
+            self.facts.want_room(needs, room);
+        }
     }
 
     fn subject_needs(&self, subject: &Subject, needs: &mut Needs) {
-        if let Subject::AuditKey { ledger, player, signature } = subject {
-            let player = self.player_key(ledger, player);
-            self.facts.want_player(needs, player);
-            self.key_needs((player, signature.hash(&self.hash)), needs);
+        match subject {
+            Subject::AuditKey { ledger, player, signature } => {
+                let player = self.player_key(ledger, player);
+                self.facts.want_player(needs, player);
+                self.key_needs((player, signature.hash(&self.hash)), needs);
+            }
+            Subject::Ref { ledger, player, reference } => {
+                let player = self.player_key(ledger, player);
+                self.facts.want_player(needs, player);
+                self.ref_needs((player, self.ref_hash(reference)), needs);
+            }
+            Subject::Room { ledger, player, session, room } => {
+                let player = self.player_key(ledger, player);
+                self.facts.want_player(needs, player);
+                self.facts.want_room(needs, self.room_key(player, session.as_ref(), room));
+            }
+            Subject::Message { ledger, message } => {
+                self.facts.want_message(needs, self.message_key(ledger, message));
+            }
+            _ => {}
         }
     }
 
@@ -217,7 +260,16 @@ impl Audit {
                     self.key_needs((*player, *signature), &mut needs);
                 }
                 Wait::Player(player) => self.facts.want_player(&mut needs, *player),
-                Wait::Group(..) | Wait::Holes(_) => {}
+                Wait::Ref(key) => {
+                    self.facts.want_player(&mut needs, key.0);
+                    self.ref_needs(*key, &mut needs);
+                }
+                Wait::Room(key) => {
+                    self.facts.want_player(&mut needs, key.0);
+                    self.facts.want_room(&mut needs, *key);
+                }
+                Wait::Message(key) => self.facts.want_message(&mut needs, *key),
+                Wait::Group(..) | Wait::Holes(_) | Wait::Clock(_) => {}
             }
         }
         needs

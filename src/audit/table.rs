@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::facts::{RefFacts, SignatureFacts};
+use super::message::MessageFacts;
 use super::player::PlayerFacts;
+use super::room::RoomFacts;
 use super::row::Row;
 use crate::outcome::{Id, Signature};
 
@@ -16,6 +18,10 @@ pub type PlayerKey = i64;
 pub type SignatureKey = (PlayerKey, i64);
 /// (player, ref) as 64 + 64 bits.
 pub type RefKey = (PlayerKey, i64);
+/// (player, room) as 64 + 64 bits.
+pub type RoomKey = (PlayerKey, i64);
+/// (ledger, message id) as 128 bits: two halves of one keyed hash.
+pub type MessageKey = (i64, i64);
 
 /// Facts that the store keeps by key, in a form without names: fields are told apart by their
 /// order alone. So `skip_serializing_if`, `flatten`, `untagged` and `tag` must not be used in
@@ -121,6 +127,10 @@ pub struct Facts {
     pub signatures: Table<SignatureKey, SignatureFacts>,
     /// By ref.
     pub refs: Table<RefKey, RefFacts>,
+    /// By room of a player.
+    pub rooms: Table<RoomKey, RoomFacts>,
+    /// By message.
+    pub messages: Table<MessageKey, MessageFacts>,
     /// Nothing is stored elsewhere: what is not here is not known.
     pub complete: bool,
     fresh_players: HashSet<PlayerKey>,
@@ -135,12 +145,20 @@ pub struct Needs {
     pub signatures: BTreeSet<SignatureKey>,
     /// Refs.
     pub refs: BTreeSet<RefKey>,
+    /// Rooms of players.
+    pub rooms: BTreeSet<RoomKey>,
+    /// Messages.
+    pub messages: BTreeSet<MessageKey>,
 }
 
 impl Needs {
     /// Whether nothing is needed.
     pub fn is_empty(&self) -> bool {
-        self.players.is_empty() && self.signatures.is_empty() && self.refs.is_empty()
+        self.players.is_empty()
+            && self.signatures.is_empty()
+            && self.refs.is_empty()
+            && self.rooms.is_empty()
+            && self.messages.is_empty()
     }
 }
 
@@ -150,7 +168,7 @@ impl Facts {
         self.fresh_players.insert(player);
     }
 
-    /// Whether all settlements and refs of a player are in memory.
+    /// Whether all settlements, refs and rooms of a player are in memory.
     fn has_all_of(&self, player: PlayerKey) -> bool {
         self.complete || self.fresh_players.contains(&player)
     }
@@ -173,6 +191,18 @@ impl Facts {
         }
     }
 
+    pub(super) fn want_room(&self, needs: &mut Needs, key: RoomKey) {
+        if !self.has_all_of(key.0) && !self.rooms.is_loaded(key) {
+            needs.rooms.insert(key);
+        }
+    }
+
+    pub(super) fn want_message(&self, needs: &mut Needs, key: MessageKey) {
+        if !self.complete && !self.messages.is_loaded(key) {
+            needs.messages.insert(key);
+        }
+    }
+
     pub(super) fn player(&mut self, key: PlayerKey, ledger: &str, player: &Id) -> &mut PlayerFacts {
         self.players.entry(key, || PlayerFacts::new(ledger.to_owned(), player.clone()))
     }
@@ -185,15 +215,19 @@ impl Facts {
         self.signatures.entry(key, || SignatureFacts::new(signature.clone()))
     }
 
-    /// Lets go of what is stored of players, or of settlements and refs, once there is more of it
-    /// than this. They are let go of apart: players come again, most settlements don't.
+    /// Lets go of what is stored of players, or of settlements, refs, rooms and messages, once
+    /// there is more of it than this. They are let go of apart: players come again, most
+    /// settlements don't.
     pub fn forget_beyond(&mut self, players: usize, settlements: usize) {
         if self.players.len() > players {
             self.players.forget();
         }
-        if self.signatures.len() + self.refs.len() > settlements {
+        let others = self.refs.len() + self.rooms.len() + self.messages.len();
+        if self.signatures.len() + others > settlements {
             self.signatures.forget();
             self.refs.forget();
+            self.rooms.forget();
+            self.messages.forget();
             self.fresh_players.clear();
         }
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::Subject;
 use super::kind::Kind;
-use super::table::{PlayerKey, SignatureKey};
+use super::source::SourceId;
+use super::table::{MessageKey, PlayerKey, RefKey, RoomKey, SignatureKey};
 
 /// Undecided suspicions of a ledger that are judged again when a hole fills; beyond, the oldest
 /// stay as they are.
@@ -30,6 +31,14 @@ pub enum Wait {
     Group(Kind, Subject),
     /// All that wait for a hole of a ledger.
     Holes(String),
+    /// The rules of a ref.
+    Ref(RefKey),
+    /// The rules of a player's room.
+    Room(RoomKey),
+    /// The rules of a message.
+    Message(MessageKey),
+    /// The clock of a source.
+    Clock(SourceId),
 }
 
 /// What somebody waits for.

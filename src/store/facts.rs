@@ -1,12 +1,14 @@
 //! The judge's facts of players and settlements: loaded by key, stored when they changed.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use super::packed::{pack, unpack};
 use super::{Store, StoreError};
-use crate::audit::{Facts, Needs, PlayerKey, RefKey, SignatureKey, Stored};
+use crate::audit::{Facts, Needs, PlayerKey, Stored, Table};
 use crate::outcome::Position;
 
 /// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
@@ -18,6 +20,13 @@ const SIGNATURES: &str = "SELECT s.player, s.signature, s.body FROM json_each($1
      JOIN signatures AS s ON s.player = k.value ->> 0 AND s.signature = k.value ->> 1";
 const REFS: &str = "SELECT r.player, r.ref, r.body FROM json_each($1) AS k \
      JOIN refs AS r ON r.player = k.value ->> 0 AND r.ref = k.value ->> 1";
+const ROOMS: &str = "SELECT r.player, r.room, r.body FROM json_each($1) AS k \
+     JOIN rooms AS r ON r.player = k.value ->> 0 AND r.room = k.value ->> 1";
+const MESSAGES: &str = "SELECT m.ledger, m.message, m.body FROM json_each($1) AS k \
+     JOIN messages AS m ON m.ledger = k.value ->> 0 AND m.message = k.value ->> 1";
+
+/// The key of most tables: 64 + 64 bits, of a player and something of it, or of a message.
+type Pair = (i64, i64);
 
 impl Store {
     /// Loads what is needed; what the store does not know is loaded as unknown.
@@ -25,19 +34,23 @@ impl Store {
         self.load_players(facts, needs).await?;
         if !needs.signatures.is_empty() {
             let rows = sqlx::query_as(SIGNATURES).bind(json(&needs.signatures)?);
-            let rows: Vec<(i64, i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
-            for (player, signature, body) in rows {
-                facts.signatures.load((player, signature), Some(unpack(&body)?));
-            }
-            needs.signatures.iter().for_each(|key| facts.signatures.load(*key, None));
+            let rows = rows.fetch_all(self.readers()).await?;
+            take_pairs(rows, &mut facts.signatures, &needs.signatures)?;
         }
         if !needs.refs.is_empty() {
             let rows = sqlx::query_as(REFS).bind(json(&needs.refs)?);
-            let rows: Vec<(i64, i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
-            for (player, reference, body) in rows {
-                facts.refs.load((player, reference), Some(unpack(&body)?));
-            }
-            needs.refs.iter().for_each(|key| facts.refs.load(*key, None));
+            let rows = rows.fetch_all(self.readers()).await?;
+            take_pairs(rows, &mut facts.refs, &needs.refs)?;
+        }
+        if !needs.rooms.is_empty() {
+            let rows = sqlx::query_as(ROOMS).bind(json(&needs.rooms)?);
+            let rows = rows.fetch_all(self.readers()).await?;
+            take_pairs(rows, &mut facts.rooms, &needs.rooms)?;
+        }
+        if !needs.messages.is_empty() {
+            let rows = sqlx::query_as(MESSAGES).bind(json(&needs.messages)?);
+            let rows = rows.fetch_all(self.readers()).await?;
+            take_pairs(rows, &mut facts.messages, &needs.messages)?;
         }
         Ok(())
     }
@@ -61,20 +74,39 @@ impl Store {
     }
 }
 
+fn take_pairs<T: Stored>(
+    rows: Vec<(i64, i64, Vec<u8>)>,
+    table: &mut Table<Pair, T>,
+    keys: &BTreeSet<Pair>,
+) -> Result<(), StoreError> {
+    for (player, other, body) in rows {
+        table.load((player, other), Some(unpack(&body)?));
+    }
+    keys.iter().for_each(|key| table.load(*key, None));
+    Ok(())
+}
+
 const PUT_PLAYERS: &str = "INSERT INTO players (player, body) ";
 const PUT_SIGNATURES: &str = "INSERT INTO signatures (player, signature, body) ";
 const PUT_REFS: &str = "INSERT INTO refs (player, ref, body) ";
+const PUT_ROOMS: &str = "INSERT INTO rooms (player, room, body) ";
+const PUT_MESSAGES: &str = "INSERT INTO messages (ledger, message, body) ";
 const ON_CONFLICT_PLAYER: &str = " ON CONFLICT (player) DO UPDATE SET body = excluded.body";
 const ON_CONFLICT_SIGNATURE: &str =
     " ON CONFLICT (player, signature) DO UPDATE SET body = excluded.body";
 const ON_CONFLICT_REF: &str = " ON CONFLICT (player, ref) DO UPDATE SET body = excluded.body";
+const ON_CONFLICT_ROOM: &str = " ON CONFLICT (player, room) DO UPDATE SET body = excluded.body";
+const ON_CONFLICT_MESSAGE: &str =
+    " ON CONFLICT (ledger, message) DO UPDATE SET body = excluded.body";
 
 /// Facts that changed, ready to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     players: Vec<(PlayerKey, Vec<u8>)>,
-    signatures: Vec<(SignatureKey, Vec<u8>)>,
-    refs: Vec<(RefKey, Vec<u8>)>,
+    signatures: Vec<(Pair, Vec<u8>)>,
+    refs: Vec<(Pair, Vec<u8>)>,
+    rooms: Vec<(Pair, Vec<u8>)>,
+    messages: Vec<(Pair, Vec<u8>)>,
 }
 
 impl Changed {
@@ -83,6 +115,8 @@ impl Changed {
             players: written(facts.players.take_changed())?,
             signatures: written(facts.signatures.take_changed())?,
             refs: written(facts.refs.take_changed())?,
+            rooms: written(facts.rooms.take_changed())?,
+            messages: written(facts.messages.take_changed())?,
         })
     }
 
@@ -96,7 +130,9 @@ impl Changed {
             put.push(ON_CONFLICT_PLAYER).build().execute(&mut *connection).await?;
         }
         put_pairs(connection, PUT_SIGNATURES, ON_CONFLICT_SIGNATURE, &self.signatures).await?;
-        put_pairs(connection, PUT_REFS, ON_CONFLICT_REF, &self.refs).await
+        put_pairs(connection, PUT_REFS, ON_CONFLICT_REF, &self.refs).await?;
+        put_pairs(connection, PUT_ROOMS, ON_CONFLICT_ROOM, &self.rooms).await?;
+        put_pairs(connection, PUT_MESSAGES, ON_CONFLICT_MESSAGE, &self.messages).await
     }
 }
 
@@ -108,7 +144,7 @@ async fn put_pairs(
     connection: &mut SqliteConnection,
     insert: &'static str,
     on_conflict: &'static str,
-    rows: &[((PlayerKey, i64), Vec<u8>)],
+    rows: &[(Pair, Vec<u8>)],
 ) -> Result<(), StoreError> {
     for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
         let mut put = QueryBuilder::<Sqlite>::new(insert);
