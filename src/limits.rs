@@ -87,8 +87,8 @@ pub const REJECTED_SENDERS_MAX: usize = LABEL_SERVICES_MAX;
 /// amounts of two ledgers must not be added; pages and API show them.
 pub const LABEL_LEDGERS_MAX: usize = LABEL_SERVICES_MAX;
 
-/// Alerts that are not inactive: six rules for 200 services in four envs.
-pub const ALERTS_MAX: u32 = 4_800;
+/// Alerts that are not inactive: twelve rules for 200 services in four envs.
+pub const ALERTS_MAX: u32 = 9_600;
 /// Notifications that wait for their receiver. What is new of an alert waits for its turn, so this
 /// many wait only if as many alerts changed; then the oldest say least.
 pub const NOTIFICATIONS_WAITING_MAX: u32 = 1_000;

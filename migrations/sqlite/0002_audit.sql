@@ -59,6 +59,16 @@ CREATE TABLE audit_state (
     PRIMARY KEY (part, name)
 ) WITHOUT ROWID;
 
+-- What the window advisor measured, by minute of occurrence: how far back replays were, and how
+-- late acceptances came. The body is JSON (`audit::Measured`).
+CREATE TABLE audit_rollups (
+    service TEXT NOT NULL,
+    env TEXT NOT NULL,
+    minute INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (service, env, minute)
+) WITHOUT ROWID;
+
 CREATE TABLE findings (
     id TEXT NOT NULL PRIMARY KEY,
     kind TEXT NOT NULL,

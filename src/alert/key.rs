@@ -39,13 +39,14 @@ impl Key {
     }
 }
 
-/// The page about what an alert is about: findings of its kind, else the sources.
-pub fn page(kind: Option<Kind>, service: &str, env: &str) -> String {
+/// The page about what an alert is about: findings of its kind, its service, else the sources.
+pub fn page(rule: Option<Rule>, service: &str, env: &str) -> String {
     let service = utf8_percent_encode(service, NON_ALPHANUMERIC);
     let env = utf8_percent_encode(env, NON_ALPHANUMERIC);
-    match kind.map(Kind::as_str) {
-        Some(kind) => format!("/findings?kind={kind}&service={service}&env={env}"),
-        None => format!("/sources?service={service}&env={env}"),
+    match (rule, rule.and_then(Rule::kind).map(Kind::as_str)) {
+        (_, Some(kind)) => format!("/findings?kind={kind}&service={service}&env={env}"),
+        (Some(Rule::WindowTooSmall), _) => format!("/services/{service}"),
+        _ => format!("/sources?service={service}&env={env}"),
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) async fn look(
     let newest = look_at_findings(transaction, alerts, &mut look, now_us).await?;
     look_at_silence(transaction, &mut look, now_us).await?;
     look_at_rejects(alerts, rejects, &mut look);
+    look_at_windows(transaction, &mut look).await?;
     for (key, alert) in alerts {
         look.entry(key.clone()).or_insert_with(|| (Level::Quiet, alert.seen.clone()));
     }
@@ -105,6 +106,31 @@ async fn look_at_silence(
         };
         let key = Key { rule: Rule::SourceSilent, service: silent.service, env: silent.env };
         look.insert(key, (Level::Holds, seen));
+    }
+    Ok(())
+}
+
+/// What the advisor says holds until windows are larger, or a week went by without the need.
+async fn look_at_windows(
+    transaction: &mut AlertTransaction<'_>,
+    look: &mut Look,
+) -> Result<(), StoreError> {
+    for advice in transaction.advice().await? {
+        if !advice.is_too_small() {
+            continue;
+        }
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let seen = Seen {
+            severity: Severity::Warning,
+            count: count(advice.required().map_or(0, |need| need.capacity)),
+            others: count(advice.capacity().unwrap_or(0)),
+            newest_us: advice.worse_us,
+            example: Some(advice.derivation()),
+            open: Vec::new(),
+            asked_us: 0,
+        };
+        let rule = Rule::WindowTooSmall;
+        look.insert(Key { rule, service: advice.service, env: advice.env }, (Level::Holds, seen));
     }
     Ok(())
 }

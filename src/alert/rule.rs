@@ -35,11 +35,13 @@ pub enum Rule {
     TelemetryGap,
     /// A sender keeps sending what can't be taken.
     RejectedOutcomes,
+    /// Windows are shorter than what was measured asks for.
+    WindowTooSmall,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DuplicateLeak,
         Self::LiveEviction,
         Self::FalseBlock,
@@ -51,6 +53,7 @@ impl Rule {
         Self::SourceSilent,
         Self::TelemetryGap,
         Self::RejectedOutcomes,
+        Self::WindowTooSmall,
     ];
 
     /// Its name, the label `alertname`.
@@ -67,6 +70,7 @@ impl Rule {
             Self::SourceSilent => "SourceSilent",
             Self::TelemetryGap => "TelemetryGap",
             Self::RejectedOutcomes => "RejectedOutcomes",
+            Self::WindowTooSmall => "WindowTooSmall",
         }
     }
 
@@ -75,7 +79,7 @@ impl Rule {
         Self::ALL.into_iter().find(|rule| rule.as_str() == text)
     }
 
-    /// The findings that it is about; `None` for rules about senders.
+    /// The findings that it is about; `None` for rules about senders and windows.
     pub fn kind(self) -> Option<Kind> {
         match self {
             Self::DuplicateLeak => Some(Kind::DuplicateLeak),
@@ -87,7 +91,7 @@ impl Rule {
             Self::IdCollision => Some(Kind::IdCollision),
             Self::IdentityConflict => Some(Kind::IdentityConflict),
             Self::TelemetryGap => Some(Kind::TelemetryGap),
-            Self::SourceSilent | Self::RejectedOutcomes => None,
+            Self::SourceSilent | Self::RejectedOutcomes | Self::WindowTooSmall => None,
         }
     }
 
@@ -101,6 +105,7 @@ impl Rule {
         match self {
             Self::SourceSilent => "source_silent",
             Self::RejectedOutcomes => "rejected_outcomes",
+            Self::WindowTooSmall => "window_too_small",
             rule => rule.kind().map_or("", Kind::as_str),
         }
     }
@@ -128,6 +133,7 @@ impl Rule {
             Self::SourceSilent => "A watched source is silent",
             Self::TelemetryGap => "Outcomes are missing",
             Self::RejectedOutcomes => "Outcomes are rejected all the time",
+            Self::WindowTooSmall => "Windows are too small",
         }
     }
 }

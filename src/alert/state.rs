@@ -48,14 +48,14 @@ pub enum Level {
 pub struct Seen {
     /// How bad.
     pub severity: Severity,
-    /// Findings with a new occurrence, silent sources, rejected events.
+    /// Findings with a new occurrence, silent sources, rejected events, the required capacity.
     pub count: i64,
-    /// Sources that are still heard, where it is about silent ones.
+    /// Sources that are still heard, where it is about silent ones; the capacity of windows.
     #[serde(default)]
     pub others: i64,
     /// When the newest occurrence was seen; rises with each.
     pub newest_us: i64,
-    /// The newest finding or a silent source.
+    /// The newest finding, a silent source, how the required capacity comes about.
     pub example: Option<String>,
     /// What is confirmed and open, by ledger.
     pub open: Vec<Open>,

@@ -155,6 +155,31 @@ fn live_as_of(
             Live::No
         };
     };
+    live_game(sources, settings, player, hash, as_of)
+}
+
+/// Whether a game of a player is live at a moment; `None` where the order decides and is not known.
+pub(super) fn is_live(
+    sources: &Sources,
+    settings: &Settings,
+    player: &PlayerFacts,
+    game: i64,
+    as_of: &Moment,
+) -> Option<bool> {
+    match live_game(sources, settings, player, game, as_of) {
+        Live::Yes(_) => Some(true),
+        Live::No => Some(false),
+        Live::NotKnown => None,
+    }
+}
+
+fn live_game(
+    sources: &Sources,
+    settings: &Settings,
+    player: &PlayerFacts,
+    hash: i64,
+    as_of: &Moment,
+) -> Live {
     let Some(game) = player.games.iter().find(|game| game.game == hash) else { return Live::No };
     let (mut newer, mut perhaps, mut known) = (0, 0, OrderKnown::Proven);
     for other in player.games.iter().filter(|other| other.game != hash) {

@@ -12,12 +12,12 @@ use crate::outcome::{
 };
 
 /// An event, with what its ids come to.
-struct Told<'a> {
-    event: &'a Event,
-    at: Moment,
+pub(super) struct Told<'a> {
+    pub(super) event: &'a Event,
+    pub(super) at: Moment,
     ledger: String,
-    player: PlayerKey,
-    signature: i64,
+    pub(super) player: PlayerKey,
+    pub(super) signature: i64,
 }
 
 impl Audit {
@@ -51,6 +51,7 @@ impl Audit {
         };
         self.facts.player(player, &told.ledger, &event.player);
         let key = (player, told.signature);
+        let refused = self.refused_before(&told);
         match event.outcome {
             Outcome::Processed | Outcome::LateAccepted => self.accept(&told),
             Outcome::ReplayBlocked => {
@@ -75,6 +76,7 @@ impl Audit {
             }
         }
         self.settle_key(key);
+        self.advise_on(&told, &refused);
         self.settle_player(player);
     }
 
@@ -187,7 +189,7 @@ impl Audit {
         }
     }
 
-    fn room_hash(&self, signature: &Signature) -> Option<i64> {
+    pub(super) fn room_hash(&self, signature: &Signature) -> Option<i64> {
         signature.room().map(|room| self.hash.of(&[b"room", room.as_str().as_bytes()]))
     }
 

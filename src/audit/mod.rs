@@ -27,11 +27,14 @@
 //! | rows that grow, close and are followed by others | `row`, `book`, `group`, `settle_groups` |
 //! | rows that nobody has to close | `quiet` |
 //! | what a rule is given and answers | `rule` |
+//! | how long windows have to be | `advisor`, `measure`, `advice` |
 //! | graces | `waits`, `settle`, `subject` |
 //!
-//! Not there yet: `window_lost`, `undersized_window`, the advisor and the pooled replay of shared
+//! Not there yet: `window_lost`, `undersized_window` and the pooled replay of shared
 //! windows belong beside `window`.
 
+mod advice;
+mod advisor;
 mod block;
 mod book;
 mod booking;
@@ -50,6 +53,7 @@ mod hearing;
 mod kind;
 mod leak;
 mod ledger;
+mod measure;
 mod message;
 mod missed;
 mod offset;
@@ -74,6 +78,9 @@ mod waits;
 mod window;
 mod witness;
 
+pub use advice::{
+    Advice, DAYS, DISTANCES, Histogram, LATE_GAMES, LATE_SECONDS, Measured, Need, Why,
+};
 pub use book::{Book, Change, Opened, SumKey, Sums};
 pub use facts::{RefFacts, SignatureFacts};
 pub use finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witness};
@@ -86,7 +93,7 @@ pub use room::RoomFacts;
 pub use row::Row;
 pub use settings::{ReuseAfter, Settings};
 pub use source::{Blind, Source, SourceId, Sources};
-pub use state::{Audit, Service, player_key};
+pub use state::{Audit, MinuteKey, Service, player_key};
 pub use table::{
     Facts, MessageKey, Needs, PlayerKey, RefKey, RoomKey, SignatureKey, Stored, Table,
 };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::eviction::Eviction;
 use super::facts::{ACCEPTANCES_MAX, Acceptance, push_newest};
+use super::measure::Measure;
 use super::order::Moment;
 use super::source::SourceId;
 use super::table::Stored;
@@ -65,6 +66,8 @@ pub struct PlayerFacts {
     pub(super) recent: Vec<Recent>,
     pub(super) writers: Vec<SourceId>,
     pub(super) evictions: Vec<Eviction>,
+    /// What the window advisor is not sure of yet.
+    pub(super) unmeasured: Vec<Measure>,
     /// Findings about several players in which this one is counted.
     pub(super) counted_in: Vec<String>,
 }
@@ -80,6 +83,7 @@ impl PlayerFacts {
             recent: Vec::new(),
             writers: Vec::new(),
             evictions: Vec::new(),
+            unmeasured: Vec::new(),
             counted_in: Vec::new(),
         }
     }
@@ -146,6 +150,11 @@ impl PlayerFacts {
             }
         }
         changed
+    }
+
+    /// Whether something that entered or left a window may be remembered no more.
+    pub(super) fn is_full(&self) -> bool {
+        self.recent.len() >= RECENT_MAX
     }
 
     /// Takes an eviction to be judged; returns the oldest, if there are too many.

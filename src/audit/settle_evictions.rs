@@ -14,12 +14,23 @@ use super::witness::Evidence;
 use crate::outcome::{Amounts, Outcome};
 
 impl Audit {
-    /// Judges the evictions of one player.
+    /// Judges what waits of one player.
     pub(super) fn settle_player(&mut self, key: PlayerKey) {
-        if self.facts.players.get(key).is_none_or(|player| player.evictions.is_empty()) {
+        let due = [self.advise_again(key), self.settle_evictions(key)];
+        let Some(due_us) = due.into_iter().flatten().min() else {
             return self.waits.clear(&Wait::Player(key));
+        };
+        let ledger = self.facts.players.get(key).map(|player| player.ledger.clone());
+        let wait = Wait::Player(key);
+        self.waits.set(Waiting { wait, ledger, due_us: Some(due_us), hole: false });
+    }
+
+    /// Judges the evictions of one player. Returns when to look again.
+    fn settle_evictions(&mut self, key: PlayerKey) -> Option<i64> {
+        if self.facts.players.get(key).is_none_or(|player| player.evictions.is_empty()) {
+            return None;
         }
-        let Some(mut player) = self.facts.players.lend(key) else { return };
+        let mut player = self.facts.players.lend(key)?;
         let mut due_us: Option<i64> = None;
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
@@ -45,13 +56,8 @@ impl Audit {
             }
         }
         player.evictions = kept;
-        self.waits.set(Waiting {
-            wait: Wait::Player(key),
-            ledger: Some(player.ledger.clone()),
-            due_us,
-            hole: false,
-        });
         self.facts.players.give_back(key, player, true);
+        due_us
     }
 
     /// Counts an eviction in the row of its cause, or takes it out.

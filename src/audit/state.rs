@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::advice::{Advice, Measured};
 use super::book::Book;
 use super::finding::{Finding, Subject};
 use super::group::Group;
@@ -36,6 +37,9 @@ pub struct Service {
     minutes: BTreeMap<i64, (u64, u64)>,
 }
 
+/// Service, env and minute of event time.
+pub type MinuteKey = (String, String, i64);
+
 /// The state of the audit.
 #[derive(Clone, Debug)]
 pub struct Audit {
@@ -53,6 +57,11 @@ pub struct Audit {
     pub waits: Waits,
     pub(super) services: BTreeMap<String, Service>,
     pub(super) services_changed: BTreeSet<String>,
+    /// By service and env.
+    pub(super) advices: BTreeMap<String, BTreeMap<String, Advice>>,
+    pub(super) advices_changed: BTreeSet<(String, String)>,
+    /// By service, env and minute, since they were last taken.
+    pub(super) measured: BTreeMap<MinuteKey, Measured>,
     pub(super) groups: BTreeMap<(Kind, Subject), Group>,
     pub(super) groups_changed: BTreeSet<(Kind, Subject)>,
     pub(super) received_us: i64,
@@ -74,6 +83,9 @@ impl Audit {
             waits: Waits::default(),
             services: BTreeMap::new(),
             services_changed: BTreeSet::new(),
+            advices: BTreeMap::new(),
+            advices_changed: BTreeSet::new(),
+            measured: BTreeMap::new(),
             groups: BTreeMap::new(),
             groups_changed: BTreeSet::new(),
             received_us: i64::MIN,
@@ -98,6 +110,24 @@ impl Audit {
     /// Takes back a stored service.
     pub fn restore_service(&mut self, service: Service) {
         self.services.insert(service.name.clone(), service);
+    }
+
+    /// Takes back stored advice.
+    pub fn restore_advice(&mut self, advice: Advice) {
+        let envs = self.advices.entry(advice.service.clone()).or_default();
+        envs.insert(advice.env.clone(), advice);
+    }
+
+    /// Advice that changed since the last call.
+    pub fn take_advices(&mut self) -> Vec<&Advice> {
+        let changed = std::mem::take(&mut self.advices_changed);
+        let get = |(service, env): (String, String)| self.advices.get(&service)?.get(&env);
+        changed.into_iter().filter_map(get).collect()
+    }
+
+    /// What was measured since the last call.
+    pub fn take_measured(&mut self) -> BTreeMap<MinuteKey, Measured> {
+        std::mem::take(&mut self.measured)
     }
 
     /// Takes back a stored group.

@@ -1,6 +1,6 @@
 //! What the judge keeps in memory: read back at the start, and let go of beyond a bound.
 
-use crate::audit::{Audit, Group, Ledger, Opened, Row, Service, Settings, Source, Waiting};
+use crate::audit::{Advice, Audit, Group, Ledger, Opened, Row, Service, Settings, Source, Waiting};
 use crate::store::{Store, StoreError, part};
 
 /// Players kept between steps: 5 KiB each, 200 MB.
@@ -19,6 +19,9 @@ pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit,
     }
     for service in store.read_part::<Service>(part::SERVICE).await? {
         audit.restore_service(service);
+    }
+    for advice in store.read_part::<Advice>(part::ADVICE).await? {
+        audit.restore_advice(advice);
     }
     for group in store.read_part::<Group>(part::GROUP).await? {
         audit.restore_group(group);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::audit::{Audit, Settings};
+use crate::audit::{Audit, Measured, MinuteKey, Settings};
 use crate::clock::Clock;
 use crate::metrics::{Judged, Metrics};
 use crate::outcome::{Position, Record};
@@ -143,11 +143,16 @@ async fn save(
 ) -> Result<i64, StoreError> {
     let Parts { store, metrics, .. } = parts;
     let skipped = audit.take_skipped().into_iter();
+    let step = Step::take(audit, records, end)?;
+    let measured = |(key, measured): (&MinuteKey, &Measured)| {
+        let (service, env, _) = key;
+        (service.clone(), env.clone(), measured.clone())
+    };
     let judged = Judged {
         confirmed: audit.book.take_confirmed(),
         skipped: skipped.map(|(check, count)| (check.to_owned(), count)).collect(),
+        measured: step.measured().iter().map(measured).collect(),
     };
-    let step = Step::take(audit, records, end)?;
     let counted = metrics.count_judged(&judged);
     let change = store.save_step(&step, counted.totals(), change).await?;
     metrics.judged(&counted);

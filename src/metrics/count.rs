@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::buckets::{Buckets, Latency};
 use super::labels::{Labels, OTHER, UNREAD};
-use crate::audit::Kind;
+use crate::audit::{Histogram, Kind, Measured};
 use crate::outcome::{DeliveryState, Id, Outcome, SourceName};
 use crate::store::totals::Total;
 
@@ -32,6 +32,18 @@ pub(super) mod name {
     pub(in crate::metrics) const AUDIT_SKIPPED: &str = "audit_skipped";
     /// Labels: service, env, state before, state after.
     pub(in crate::metrics) const TRANSITIONS: &str = "transitions";
+    /// Labels: service, env, number of the bucket.
+    pub(in crate::metrics) const REPLAY_DISTANCE_BUCKET: &str = "replay_distance_bucket";
+    /// Labels: service, env.
+    pub(in crate::metrics) const REPLAY_DISTANCE_SUM: &str = "replay_distance_sum";
+    /// Labels: service, env, number of the bucket.
+    pub(in crate::metrics) const LATE_BUCKET: &str = "late_bucket";
+    /// Labels: service, env.
+    pub(in crate::metrics) const LATE_SUM_US: &str = "late_sum_us";
+    /// Labels: service, env, number of the bucket.
+    pub(in crate::metrics) const LATE_GAMES_BUCKET: &str = "late_games_bucket";
+    /// Labels: service, env.
+    pub(in crate::metrics) const LATE_GAMES_SUM: &str = "late_games_sum";
     /// Labels: receiver, result.
     pub(in crate::metrics) const NOTIFICATIONS: &str = "notifications";
 }
@@ -75,6 +87,8 @@ pub struct Judged {
     pub confirmed: BTreeMap<(Kind, String, String), u64>,
     /// Checks that were skipped because the order or the evidence was not known, by name.
     pub skipped: BTreeMap<String, u64>,
+    /// What the window advisor measured, with service and env.
+    pub measured: Vec<(String, String, Measured)>,
 }
 
 /// What a commit adds to the stored totals: to be written by that commit, and handed back to
@@ -195,7 +209,30 @@ impl Counted {
         for (check, count) in &judged.skipped {
             counted.add(name::AUDIT_SKIPPED, &[check], *count);
         }
+        for (service, env, measured) in &judged.measured {
+            let (service, env) = (labels.service(service), labels.env(env));
+            let of = [
+                (name::REPLAY_DISTANCE_BUCKET, name::REPLAY_DISTANCE_SUM, &measured.distances),
+                (name::LATE_BUCKET, name::LATE_SUM_US, &measured.late_us),
+                (name::LATE_GAMES_BUCKET, name::LATE_GAMES_SUM, &measured.late_games),
+            ];
+            for (buckets, sum, histogram) in of {
+                counted.add_histogram((buckets, sum), (&service, &env), histogram);
+            }
+        }
         counted
+    }
+
+    fn add_histogram(
+        &mut self,
+        (buckets, sum): (&str, &str),
+        (service, env): (&str, &str),
+        histogram: &Histogram,
+    ) {
+        for (place, count) in histogram.counts.iter().enumerate() {
+            self.add(buckets, &[service, env, &place.to_string()], *count);
+        }
+        self.add(sum, &[service, env], histogram.sum);
     }
 
     pub(super) fn of_notified(receiver: &str, result: &str, attempts: u64) -> Self {

@@ -6,10 +6,10 @@ use prometheus::proto::{
 };
 
 use super::State;
-use super::buckets::{BUCKETS, Latency};
+use super::buckets::Latency;
 use super::count::name;
 use super::samples::{self, Samples, Value, approximate, one, seconds, stored};
-use crate::limits::LATENCY_BUCKETS_US;
+use crate::audit::{DISTANCES, LATE_GAMES, LATE_SECONDS};
 use crate::vitals::Vitals;
 
 /// A metric as it is announced.
@@ -26,7 +26,7 @@ const GAUGE: MetricType = MetricType::GAUGE;
 const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 
 /// All of them, as the README lists them.
-pub(super) const SPECS: [Spec; 23] = [
+pub(super) const SPECS: [Spec; 27] = [
     Spec {
         name: "dedup_outcomes_total",
         help: "Outcomes that guards reported, each counted once however often it was sent.",
@@ -63,6 +63,44 @@ pub(super) const SPECS: [Spec; 23] = [
         labels: &["service"],
         sort: GAUGE,
         samples: |state, _| stored(state, name::WINDOW_CAPACITY),
+    },
+    Spec {
+        name: "dedup_window_required_capacity",
+        help: "The capacity that windows would have needed in the last 7 days, in signatures.",
+        labels: &["service"],
+        sort: GAUGE,
+        samples: |state, _| samples::required(state),
+    },
+    Spec {
+        name: "dedup_replay_distance",
+        help: "How many other settlements of the player a window had accepted since the one that \
+               was replayed; beyond the bounds is further back than is remembered.",
+        labels: &["service", "env"],
+        sort: HISTOGRAM,
+        samples: |state, _| {
+            let names = (name::REPLAY_DISTANCE_BUCKET, name::REPLAY_DISTANCE_SUM);
+            samples::measured(state, names, &DISTANCES, 1.0)
+        },
+    },
+    Spec {
+        name: "dedup_late_seconds",
+        help: "How long after its game's first acceptance a late acceptance came, in seconds.",
+        labels: &["service", "env"],
+        sort: HISTOGRAM,
+        samples: |state, _| {
+            let names = (name::LATE_BUCKET, name::LATE_SUM_US);
+            samples::measured(state, names, &LATE_SECONDS, 1e6)
+        },
+    },
+    Spec {
+        name: "dedup_late_games",
+        help: "How many games of the player had begun since, when a late acceptance came.",
+        labels: &["service", "env"],
+        sort: HISTOGRAM,
+        samples: |state, _| {
+            let names = (name::LATE_GAMES_BUCKET, name::LATE_GAMES_SUM);
+            samples::measured(state, names, &LATE_GAMES, 1.0)
+        },
     },
     Spec {
         name: "dedup_findings_total",
@@ -231,7 +269,9 @@ impl Spec {
         });
         let mut metric = Metric::from_label(pairs.collect());
         match value {
-            Value::Buckets { counts, sum_us } => metric.set_histogram(histogram(counts, *sum_us)),
+            Value::Buckets { upper, counts, sum } => {
+                metric.set_histogram(histogram(upper, counts, *sum));
+            }
             Value::Number(number) if self.sort == COUNTER => {
                 let mut counter = Counter::default();
                 counter.set_value(*number);
@@ -247,19 +287,19 @@ impl Spec {
     }
 }
 
-fn histogram(counts: &[i64; BUCKETS], sum_us: i64) -> Histogram {
+fn histogram(upper: &[f64], counts: &[i64], sum: f64) -> Histogram {
     let mut cumulative = 0;
     let mut buckets = Vec::new();
-    for (count, upper_us) in counts.iter().zip(LATENCY_BUCKETS_US) {
+    for (count, upper) in counts.iter().zip(upper) {
         cumulative += count.unsigned_abs();
         let mut bucket = Bucket::default();
         bucket.set_cumulative_count(cumulative);
-        bucket.set_upper_bound(approximate(upper_us) / 1e6);
+        bucket.set_upper_bound(*upper);
         buckets.push(bucket);
     }
     let mut histogram = Histogram::default();
     histogram.set_bucket(buckets);
     histogram.set_sample_count(counts.iter().map(|count| count.unsigned_abs()).sum());
-    histogram.set_sample_sum(seconds(sum_us));
+    histogram.set_sample_sum(sum);
     histogram
 }

@@ -7,6 +7,7 @@ use super::State;
 use super::buckets::{BUCKETS, Latency};
 use super::count::name;
 use crate::audit::Kind;
+use crate::limits::LATENCY_BUCKETS_US;
 use crate::outcome::{Amounts, DeliveryState, Outcome};
 
 /// Label values, and the value.
@@ -14,7 +15,12 @@ pub(super) type Samples = BTreeMap<Vec<String>, Value>;
 
 pub(super) enum Value {
     Number(f64),
-    Buckets { counts: [i64; BUCKETS], sum_us: i64 },
+    /// Upper bounds, counts (not cumulative; the last place is beyond the bounds), sum.
+    Buckets {
+        upper: Vec<f64>,
+        counts: Vec<i64>,
+        sum: f64,
+    },
 }
 
 /// Kinds that say that money is or can be wrong: of a known service they start at 0, so that the
@@ -126,8 +132,52 @@ pub(super) fn latencies(state: &State, latency: Latency) -> Samples {
             *sum = *sum_us;
         }
     }
-    let sample = |(counts, sum_us)| Value::Buckets { counts, sum_us };
+    let upper: Vec<f64> = LATENCY_BUCKETS_US.iter().map(|us| approximate(*us) / 1e6).collect();
+    let sample = |(counts, sum_us): ([i64; BUCKETS], i64)| Value::Buckets {
+        upper: upper.clone(),
+        counts: counts.into(),
+        sum: seconds(sum_us),
+    };
     by_labels.into_iter().map(|(labels, counted)| (labels, sample(counted))).collect()
+}
+
+/// A histogram of what the judge measured, by the names of its totals. `unit`: how many of what is
+/// summed up are one of what is shown.
+pub(super) fn measured(
+    state: &State,
+    (buckets, sum): (&str, &str),
+    bounds: &[u64],
+    unit: f64,
+) -> Samples {
+    let upper: Vec<f64> = bounds.iter().map(|bound| approximate(*bound)).collect();
+    let mut samples = Samples::new();
+    for (labels, count) in state.totals.get(buckets).into_iter().flatten() {
+        let [service, env, place] = labels.as_slice() else { continue };
+        let labels = vec![service.clone(), env.clone()];
+        let total = state.totals.get(sum).and_then(|sums| sums.get(&labels));
+        let total = approximate(total.copied().unwrap_or(0)) / unit;
+        let sample = samples.entry(labels).or_insert_with(|| Value::Buckets {
+            upper: upper.clone(),
+            counts: vec![0; bounds.len() + 1],
+            sum: total,
+        });
+        let place = place.parse().unwrap_or(usize::MAX);
+        if let Value::Buckets { counts, .. } = sample
+            && let Some(bucket) = counts.get_mut(place)
+        {
+            *bucket = *count;
+        }
+    }
+    samples
+}
+
+pub(super) fn required(state: &State) -> Samples {
+    let mut most: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for (service, required) in state.gauges.iter().flat_map(|gauges| &gauges.required) {
+        let known = most.entry(vec![state.labels.service(service)]).or_default();
+        *known = (*known).max(*required);
+    }
+    numbers(most.into_iter().map(|(labels, required)| (labels, approximate(required))))
 }
 
 pub(super) fn open_findings(state: &State) -> Samples {

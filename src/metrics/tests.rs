@@ -1,7 +1,7 @@
 //! The rendered text is the contract: the tests read it as Prometheus does.
 
 use super::*;
-use crate::audit::Kind;
+use crate::audit::{DISTANCES, Kind, LATE_GAMES, LATE_SECONDS, Measured};
 use crate::limits;
 use crate::outcome::{Id, Outcome, SourceName};
 use crate::store::{fixtures, totals};
@@ -175,6 +175,20 @@ async fn rejected_senders_take_no_place_among_the_labels() {
     assert_eq!(senders, [(("poker".into(), "env-0".into()), 1)], "people are told by name");
 }
 
+/// Two replays, one further back than is remembered, and a late acceptance.
+fn measured() -> Measured {
+    let count = |n: usize, places: usize| (0..places).map(|place| u64::from(place == n)).collect();
+    let mut measured = Measured::default();
+    measured.distances.counts = count(4, DISTANCES.len() + 1);
+    measured.distances.counts[DISTANCES.len()] = 1;
+    measured.distances.sum = 24;
+    measured.late_us.counts = count(1, LATE_SECONDS.len() + 1);
+    measured.late_us.sum = 1_500_000;
+    measured.late_games.counts = count(2, LATE_GAMES.len() + 1);
+    measured.late_games.sum = 2;
+    measured
+}
+
 #[tokio::test]
 async fn the_judge_counts_rows_and_skipped_checks() {
     let mut world = World::new().await;
@@ -185,6 +199,7 @@ async fn the_judge_counts_rows_and_skipped_checks() {
             ((Kind::RejectedEvidence, String::new(), String::new()), 1),
         ]),
         skipped: BTreeMap::from([("live_eviction".into(), 3)]),
+        measured: vec![("poker".into(), "prod".into(), measured())],
     };
     for _ in 0..2 {
         world.judge(&judged).await;
@@ -194,6 +209,13 @@ async fn the_judge_counts_rows_and_skipped_checks() {
         r#"dedup_findings_total{kind="duplicate_leak",service="poker",env="prod"} 4"#,
         r#"dedup_findings_total{kind="rejected_evidence",service="unknown",env="unknown"} 2"#,
         r#"dedupwatch_audit_skipped_total{check="live_eviction"} 6"#,
+        r#"dedup_replay_distance_bucket{service="poker",env="prod",le="3"} 0"#,
+        r#"dedup_replay_distance_bucket{service="poker",env="prod",le="4"} 2"#,
+        r#"dedup_replay_distance_bucket{service="poker",env="prod",le="15"} 2"#,
+        r#"dedup_replay_distance_count{service="poker",env="prod"} 4"#,
+        r#"dedup_replay_distance_sum{service="poker",env="prod"} 48"#,
+        r#"dedup_late_seconds_sum{service="poker",env="prod"} 3"#,
+        r#"dedup_late_games_bucket{service="poker",env="prod",le="2"} 2"#,
     ] {
         world.has(line).await;
     }

@@ -16,6 +16,8 @@ pub struct Gauges {
     pub open: BTreeMap<(String, String, String), (i64, Amounts)>,
     /// By rule, service and state.
     pub alerts: BTreeMap<(String, String, String), i64>,
+    /// By service: the capacity that its windows would have needed.
+    pub required: BTreeMap<String, u64>,
 }
 
 const SOURCES: &str = "SELECT service, env, state, COUNT(*), MAX(last_push_us) FROM sources \
@@ -43,6 +45,12 @@ impl Store {
             gauges.alerts.insert((rule, service, state), count);
         }
         gauges.open = self.read_open().await?;
+        for advice in self.read_advice().await? {
+            if let Some(need) = advice.required() {
+                let most = gauges.required.entry(advice.service).or_default();
+                *most = (*most).max(need.capacity);
+            }
+        }
         Ok(gauges)
     }
 

@@ -5,6 +5,7 @@
 //! writer anyway, and its own way of waiting (sleep and try again) starves the judge under load.
 //! Readers have connections of their own.
 
+mod advice;
 pub mod alerts;
 mod alerts_read;
 mod deliveries;

@@ -11,8 +11,8 @@ use sqlx::{Connection as _, SqliteConnection};
 
 use super::facts::{Changed, Delivery, json, save_deliveries};
 use super::totals::{self, SHARED, Total};
-use super::{Store, StoreError, verdicts};
-use crate::audit::{Audit, Change, SumKey, Sums};
+use super::{Store, StoreError, advice, verdicts};
+use crate::audit::{Audit, Change, Measured, MinuteKey, SumKey, Sums};
 use crate::outcome::{Body, Position, Record};
 
 /// The names of the parts of the judge's small state.
@@ -23,6 +23,8 @@ pub mod part {
     pub const LEDGER: &str = "ledger";
     /// Services.
     pub const SERVICE: &str = "service";
+    /// What the window advisor says.
+    pub const ADVICE: &str = "advice";
     /// Rows about sources and boots.
     pub const GROUP: &str = "group";
     /// Rows `more`.
@@ -45,6 +47,7 @@ pub struct Step {
     deliveries: Vec<Delivery>,
     findings: BTreeMap<String, Change>,
     sums: Vec<(SumKey, Sums)>,
+    measured: BTreeMap<MinuteKey, Measured>,
     parts: Vec<(&'static str, String, Option<String>)>,
 }
 
@@ -61,6 +64,9 @@ impl Step {
         }
         for service in audit.take_services() {
             parts.put(part::SERVICE, &service.name, service)?;
+        }
+        for advice in audit.take_advices() {
+            parts.put(part::ADVICE, &(&advice.service, &advice.env), advice)?;
         }
         for group in audit.take_groups() {
             parts.put(part::GROUP, &(group.kind, &group.subject), group)?;
@@ -84,8 +90,14 @@ impl Step {
             deliveries,
             findings: audit.book.take_changes(),
             sums: audit.book.take_sums(),
+            measured: audit.take_measured(),
             parts: parts.0,
         })
+    }
+
+    /// What the window advisor measured.
+    pub fn measured(&self) -> &BTreeMap<MinuteKey, Measured> {
+        &self.measured
     }
 
     async fn write(
@@ -98,6 +110,7 @@ impl Step {
         save_deliveries(connection, &self.deliveries).await?;
         verdicts::save_findings(connection, &self.findings, change).await?;
         verdicts::save_sums(connection, &self.sums).await?;
+        advice::add_measured(connection, &self.measured).await?;
         for (part, name, body) in &self.parts {
             verdicts::save_part(connection, part, name, body.as_deref()).await?;
         }

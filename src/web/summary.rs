@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::alert::rule::SILENT_US;
-use crate::limits::{self, MINUTE_US};
+use crate::audit::{Advice, Measured};
+use crate::limits::{self, DAY_US, MINUTE_US};
 use crate::outcome::Amounts;
 use crate::store::{FindingSum, FindingSums, SourceCount, Store, StoreError};
 
@@ -90,4 +91,31 @@ fn add_findings(services: &mut Services, sum: FindingSum) {
         let amounts = summary.ledgers.entry(sum.ledger).or_default();
         *amounts = amounts.plus(sum.amounts);
     }
+}
+
+/// How long the histograms of the window advisor look back.
+const MEASURED_US: i64 = DAY_US;
+
+/// What the window advisor says of each service and env, or of the one that is named; with what
+/// was measured in the last day, where the moment is given.
+pub(super) async fn advice(
+    store: &Store,
+    service: Option<&str>,
+    now_us: Option<i64>,
+) -> Result<Vec<(Advice, Measured)>, StoreError> {
+    let mut all = Vec::new();
+    for advice in store.read_advice().await? {
+        if service.is_some_and(|service| service != advice.service) {
+            continue;
+        }
+        let measured = match now_us {
+            None => Measured::default(),
+            Some(now_us) => {
+                let since = (now_us - MEASURED_US).div_euclid(MINUTE_US);
+                store.measured_since(&advice.service, &advice.env, since).await?
+            }
+        };
+        all.push((advice, measured));
+    }
+    Ok(all)
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(unreachable_pub, reason = "a test binary has nobody to reach it")]
 
+mod advisor;
 mod alerts;
 mod api;
 mod app;

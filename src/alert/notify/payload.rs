@@ -93,7 +93,7 @@ fn group_key(group: &Texts) -> String {
 }
 
 fn annotations(key: &Key, alert: &Instance, external_url: &str) -> Texts {
-    let page = page(key.rule.kind(), &key.service, &key.env);
+    let page = page(Some(key.rule), &key.service, &key.env);
     let mut annotations = Texts::from([
         ("summary", text::summary(key)),
         ("description", text::description(key, alert)),

@@ -31,6 +31,13 @@ pub(super) fn description(key: &Key, alert: &Instance) -> String {
             seen.count
         ),
         (Rule::RejectedOutcomes, true) => "A 10-second slice went by without a reject.".into(),
+        (Rule::WindowTooSmall, false) => {
+            let derivation = seen.example.as_deref().unwrap_or_default();
+            format!("{derivation} The next replay that comes as late can be booked again.")
+        }
+        (Rule::WindowTooSmall, true) => "Windows hold what they were found to need in the last \
+             seven days."
+            .into(),
         (_, false) => format!(
             "Findings with a new occurrence in the last 15 minutes: {}. {}",
             seen.count,

@@ -1,5 +1,6 @@
 //! Each rule by itself, in small worlds: what it finds, and what it must not find.
 
+mod advisor;
 mod arrival;
 mod blocks;
 mod bookings;

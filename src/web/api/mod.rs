@@ -13,3 +13,4 @@ pub mod services;
 pub mod sources;
 mod text;
 pub mod transitions;
+pub mod windows;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use actix_web::{HttpRequest, Responder, web};
 use serde::Serialize;
 
+use super::windows::WindowView;
+use crate::audit::{Advice, Measured};
 use crate::outcome::{Amounts, format_us};
 use crate::web::AppState;
 use crate::web::api::findings::AS_OF;
@@ -30,6 +32,8 @@ pub struct ServiceView {
     open_findings: BTreeMap<String, OpenCount>,
     /// What the confirmed and open ones come to, by ledger. Never added across ledgers.
     ledgers: BTreeMap<String, AmountsView>,
+    /// What the window advisor says; null while nothing was measured.
+    window: Option<WindowView>,
 }
 
 /// Open findings of one kind.
@@ -79,7 +83,9 @@ pub(in crate::web) async fn list(
     state: web::Data<AppState>,
 ) -> Result<impl Responder, ApiError> {
     Params::parse(request.query_string(), &[])?;
-    Ok(view_all(summary::read(&state.store, state.clock.now_us(), None).await?))
+    let summary = summary::read(&state.store, state.clock.now_us(), None).await?;
+    let windows = windows(summary::advice(&state.store, None, None).await?, false);
+    Ok(view_all(summary, windows))
 }
 
 /// One service, in all its envs.
@@ -93,16 +99,34 @@ pub(in crate::web) async fn one(
     name: web::Path<String>,
     state: web::Data<AppState>,
 ) -> Result<impl Responder, ApiError> {
-    let summary = summary::read(&state.store, state.clock.now_us(), Some(&name)).await?;
+    let now_us = state.clock.now_us();
+    let summary = summary::read(&state.store, now_us, Some(&name)).await?;
     if summary.services.is_empty() {
         let told = format!("Nothing was heard of service {name}. /api/v1/services lists them.");
         return Err(Problem::not_found(told).into());
     }
-    Ok(view_all(summary))
+    let windows = windows(summary::advice(&state.store, Some(&name), Some(now_us)).await?, true);
+    Ok(view_all(summary, windows))
 }
 
-fn view_all(Summary { services, is_cut, as_of }: Summary) -> impl Responder {
-    let view = |((service, env), summary)| view(service, env, summary);
+type Windows = BTreeMap<(String, String), WindowView>;
+
+fn windows(all: Vec<(Advice, Measured)>, with_measured: bool) -> Windows {
+    let view = |(advice, measured): (Advice, Measured)| {
+        let view = WindowView::new(&advice, with_measured.then_some(&measured));
+        ((advice.service, advice.env), view)
+    };
+    all.into_iter().map(view).collect()
+}
+
+fn view_all(
+    Summary { services, is_cut, as_of }: Summary,
+    mut windows: Windows,
+) -> impl Responder + use<> {
+    let view = |((service, env), summary): ((String, String), ServiceSummary)| {
+        let window = windows.remove(&(service.clone(), env.clone()));
+        ServiceView { window, ..view(service, env, summary) }
+    };
     let services = services.into_iter().map(view).collect();
     let services = Services { services, next: None, truncated: is_cut };
     web::Json(services).customize().insert_header((AS_OF, as_of))
@@ -125,6 +149,7 @@ fn view(service: String, env: String, summary: ServiceSummary) -> ServiceView {
         last_push_at: summary.last_push_us.map(format_us),
         open_findings: summary.findings.into_iter().map(open).collect(),
         ledgers: summary.ledgers.into_iter().map(|(ledger, sum)| (ledger, amounts(sum))).collect(),
+        window: None,
     }
 }
 

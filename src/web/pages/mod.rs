@@ -15,6 +15,7 @@ pub mod service;
 pub mod sources;
 mod topics;
 mod verdict;
+mod window;
 mod words;
 
 use actix_web::HttpResponse;

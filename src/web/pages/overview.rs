@@ -98,7 +98,8 @@ pub(super) struct AlertLine {
 
 impl AlertLine {
     pub(super) fn new(row: AlertRow, now_us: i64) -> Self {
-        let kind = Rule::parse(&row.rule).and_then(Rule::kind);
+        let rule = Rule::parse(&row.rule);
+        let kind = rule.and_then(Rule::kind);
         let seen = serde_json::from_str::<Instance>(&row.body).map(|alert| alert.seen).ok();
         let example = seen.as_ref().and_then(|seen| seen.example.as_deref());
         let mut amounts = seen.as_ref().map_or_else(Vec::new, |seen| open_amounts(&seen.open));
@@ -106,7 +107,7 @@ impl AlertLine {
         amounts.truncate(AMOUNTS_SHOWN);
         Self {
             name: words::of_rule(&row.rule),
-            url: page(kind, &row.service, &row.env),
+            url: page(rule, &row.service, &row.env),
             newest: kind.and(example).map(|id| format!("/findings/{}", encode(id))),
             amounts,
             more_amounts,

@@ -1,10 +1,12 @@
-//! `/services/NAME`: one service by itself, in all its envs: how its deliveries move.
+//! `/services/NAME`: one service by itself, in all its envs: how long its windows have to be,
+//! and how its deliveries move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
+use super::window::{self, WindowSection};
 use super::{Shell, encode, render, service_url};
 use crate::limits::MINUTE_US;
 use crate::outcome::DeliveryState;
@@ -24,8 +26,11 @@ struct Service {
     /// Where its findings and its sources are.
     findings: String,
     sources: String,
-    /// The same numbers for programs.
-    json: String,
+    /// What the window advisor says, for programs.
+    advice_json: String,
+    windows: Vec<WindowSection>,
+    /// The moves, for programs.
+    moves_json: String,
     moves: Moves,
 }
 
@@ -71,7 +76,9 @@ pub(in crate::web) async fn show(
         shell: Shell::new("", now_us),
         findings: of_service("/findings"),
         sources: of_service("/sources"),
-        json: format!("/api/v1{}/transitions", service_url(&name)),
+        advice_json: format!("/api/v1{}", service_url(&name)),
+        windows: windows(&state, &name, now_us).await?,
+        moves_json: format!("/api/v1{}/transitions", service_url(&name)),
         moves: moves(&counts, now_us),
         name: name.into_inner(),
     })
@@ -101,6 +108,16 @@ fn moves(counts: &[TransitionCount], now_us: i64) -> Moves {
         columns,
         rows: minutes.iter().rev().map(row).collect(),
     }
+}
+
+async fn windows(
+    state: &AppState,
+    name: &str,
+    now_us: i64,
+) -> Result<Vec<WindowSection>, PageError> {
+    let advices = summary::advice(&state.store, Some(name), Some(now_us)).await?;
+    let section = |(advice, measured)| window::section(&advice, &measured);
+    Ok(advices.into_iter().map(section).collect())
 }
 
 #[cfg(test)]

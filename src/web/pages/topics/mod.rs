@@ -27,8 +27,8 @@ pub(super) struct Topic {
 }
 
 /// Topics that alerts are about and findings are not.
-pub(super) const OF_ALERTS: [&Topic; 2] =
-    [&telemetry::SOURCE_SILENT, &telemetry::REJECTED_OUTCOMES];
+pub(super) const OF_ALERTS: [&Topic; 3] =
+    [&telemetry::SOURCE_SILENT, &telemetry::REJECTED_OUTCOMES, &windows::WINDOW_TOO_SMALL];
 
 /// The topic of a rule.
 pub(super) fn of_kind(kind: Kind) -> &'static Topic {

@@ -110,3 +110,28 @@ pub(super) const TWO_WRITERS: Topic = Topic {
     steps: &["Share the memory, or send all of a player's settlements to one instance."],
     never: &["A double booking: it says that one is possible."],
 };
+
+pub(super) const WINDOW_TOO_SMALL: Topic = Topic {
+    slug: "window_too_small",
+    name: "Window too small",
+    rule: "Measured by what was played in the last seven days, the windows of this service would \
+           have needed more places than they have: a settlement that can still come back was, or \
+           could have been, out of the window. This is told before anything is booked twice.",
+    origins: &[
+        "More settlements in a player's live games than the window holds.",
+        "Finals that come late, when newer games have begun: each takes a place between.",
+        "Replays that come after more other settlements than the window holds.",
+        "Luck: a replay of a game that was over was caught in the last place of its window. One \
+         settlement more, and it would have been booked again.",
+    ],
+    steps: &[
+        "Read on the service's page how the required capacity comes about.",
+        "Raise the capacity to what is required, on all instances. The alert ends when all of \
+         them have told the new one for a quarter of an hour.",
+        "If finals come late, find out what holds them up: the page shows how late they come.",
+    ],
+    never: &[
+        "A double booking: that is told as a duplicate leak.",
+        "A guess: only what is known to have gone into one window is counted.",
+    ],
+};

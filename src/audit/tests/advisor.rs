@@ -1,0 +1,192 @@
+//! The window advisor: how long a window has to be, measured before it is too short.
+
+use super::*;
+use crate::audit::{Advice, Measured, Why};
+use crate::outcome::WindowScope;
+
+impl World {
+    fn advice(&mut self) -> Advice {
+        self.audit.advices["settle"]["prod"].clone()
+    }
+
+    /// Required, and whether it warns.
+    fn required(&mut self) -> (u64, bool) {
+        let advice = self.advice();
+        (advice.required().map_or(0, |need| need.capacity), advice.is_too_small())
+    }
+
+    fn measured(&mut self) -> Measured {
+        let mut all = Measured::default();
+        self.audit.take_measured().values().for_each(|measured| all.add(measured));
+        all
+    }
+
+    /// Acceptances of one source, one a second: "room/round/net"; "~" before a late one, "-"
+    /// before a block.
+    fn play(&mut self, cap: u64, signatures: &[&str]) {
+        for (n, signature) in signatures.iter().enumerate() {
+            self.hear(played(n, cap, signature));
+        }
+        self.wait_until(signatures.len() as f64 + 100.0);
+    }
+}
+
+fn played(n: usize, cap: u64, signature: &str) -> Told {
+    let who = format!("a 1#{}", n + 1);
+    let (signature, outcome) = match (signature.strip_prefix('~'), signature.strip_prefix('-')) {
+        (Some(late), _) => (late, "late_accepted"),
+        (_, Some(blocked)) => (blocked, "replay_blocked"),
+        _ => (signature, "processed"),
+    };
+    told(n as f64, &who, "p", signature, outcome).window(cap.min(n as u64 + 1), cap)
+}
+
+const TWO_GAMES: [&str; 6] = ["A/1/5", "A/1/9F", "A/2/5", "A/2/9F", "A/3/5", "A/3/9F"];
+
+#[test]
+fn two_settlements_of_two_games_need_four() {
+    for (cap, warns) in [(3, true), (4, false), (8, false)] {
+        let mut world = World::new();
+        world.play(cap, &TWO_GAMES);
+        assert_eq!(world.required(), (4, warns), "{cap}");
+        let text = world.advice().derivation();
+        assert_eq!(text, format!("2 settlements x 2 games = 4: 4 needed, capacity {cap}."));
+    }
+}
+
+#[test]
+fn a_late_final_takes_a_place() {
+    let mut world = World::new();
+    let games = ["A/1/5", "B/1/5", "~A/1/9F", "C/1/5", "~B/1/9F", "C/1/9F"];
+    world.play(4, &games);
+    // B/1/5 is the oldest live one at C's final: B, A's final, C, B's final, C's final.
+    assert_eq!(world.required(), (5, true));
+    let text = world.advice().derivation();
+    let wanted = "2 settlements x 2 games = 4, but finals came up to 1 game late: 5 needed, \
+                  capacity 4.";
+    assert_eq!(text, wanted);
+    let measured = world.measured();
+    assert_eq!((measured.late_games.total(), measured.late_games.counts[1]), (2, 2));
+    assert_eq!((measured.late_us.total(), measured.late_us.sum), (2, 2_000_000 + 3_000_000));
+}
+
+#[test]
+fn a_replay_needs_one_place_more_than_its_distance() {
+    let mut world = World::new();
+    world.play(8, &["A/1/5", "A/2/5", "A/2/9F", "A/3/5", "A/4/5", "-A/1/5"]);
+    assert_eq!(world.required(), (5, false));
+    assert!(matches!(world.advice().required().unwrap().why, Why::Replay { others: 4, .. }));
+    assert_eq!(world.measured().distances.counts[4], 1);
+    assert_eq!(world.advice().caught(), (1, 0), "not in the last place");
+}
+
+#[test]
+fn a_replay_of_a_game_that_is_over_in_the_last_place_is_luck() {
+    let mut world = World::new();
+    world.play(4, &["A/1/5", "A/2/5", "A/3/5", "A/4/5", "-A/1/5"]);
+    assert_eq!(world.required(), (4, true));
+    assert_eq!(world.advice().caught(), (1, 1));
+    assert!(world.advice().derivation().ends_with("by luck."), "{}", world.advice().derivation());
+}
+
+#[test]
+fn a_live_one_in_the_last_place_is_none() {
+    let mut world = World::new();
+    world.play(4, &["A/1/5", "A/1/9F", "A/2/5", "A/2/9F", "-A/1/5"]);
+    assert_eq!(world.required(), (4, false));
+    assert_eq!(world.advice().caught(), (0, 0));
+}
+
+#[test]
+fn a_replay_that_leaked_tells_what_would_have_stopped_it() {
+    let mut world = World::new();
+    world.play(4, &["A/1/5", "A/2/5", "A/3/5", "A/4/5", "A/5/5", "A/6/5", "A/1/5"]);
+    assert_eq!(world.required(), (6, true));
+    let text = world.advice().derivation();
+    let wanted = "a replay came after 5 other settlements and was booked again: 6 needed, \
+                  capacity 4.";
+    assert_eq!(text, wanted);
+}
+
+#[test]
+fn further_back_than_is_remembered_is_said_to_be_more() {
+    let mut world = World::new();
+    let games: Vec<String> = (1..40).map(|round| format!("A/{round}/5")).collect();
+    let mut all: Vec<&str> = games.iter().map(String::as_str).collect();
+    all.push("-A/1/5");
+    world.play(100, &all);
+    let need = world.advice().required().unwrap();
+    assert!(need.more, "{need:?}");
+    assert!(world.advice().derivation().starts_with("a replay came after more than "));
+    assert_eq!(*world.measured().distances.counts.last().unwrap(), 1);
+}
+
+#[test]
+fn the_order_of_arrival_makes_no_difference() {
+    let games = ["A/1/5", "B/1/5", "~A/1/9F", "C/1/5", "~B/1/9F", "C/1/9F", "-B/1/5", "D/1/5"];
+    let mut orders = vec![(0..8).collect::<Vec<_>>(), (0..8).rev().collect()];
+    orders.push(vec![3, 0, 6, 1, 7, 2, 5, 4]);
+    orders.push(vec![1, 2, 3, 4, 5, 6, 0, 7]);
+    let mut seen = Vec::new();
+    for order in orders {
+        let mut world = World::new();
+        for n in order {
+            world.hear(played(n, 4, games[n]));
+        }
+        world.wait_until(200.0);
+        seen.push((world.advice().required(), world.advice().caught(), world.measured()));
+    }
+    for other in &seen[1..] {
+        assert_eq!(seen[0].0, other.0);
+        assert_eq!(seen[0].1, other.1);
+        assert_eq!(seen[0].2.distances, other.2.distances);
+    }
+}
+
+#[test]
+fn a_hole_does_not_make_a_need() {
+    let mut world = World::new();
+    // The first settlement of C is not heard: B would look live for longer than it was.
+    for (n, signature) in ["A/1/5", "B/1/5", "~A/1/9F"].into_iter().enumerate() {
+        world.hear(played(n, 4, signature));
+    }
+    for (n, signature) in [(4, "D/1/5"), (5, "~B/1/9F"), (6, "D/1/9F"), (7, "E/1/5")] {
+        world.hear(played(n, 4, signature));
+    }
+    world.give_up("a", "1", 4, 4);
+    world.wait_until(200.0);
+    let (required, warns) = world.required();
+    assert!(required <= 3 && !warns, "{required}");
+}
+
+#[test]
+fn windows_of_their_own_are_not_added_up() {
+    let mut world = World::new();
+    let mut at = 0.0;
+    for seq in 1..=4 {
+        for source in ["a", "b"] {
+            let signature = format!("{source}/{seq}/5");
+            let who = format!("{source} 1#{seq}");
+            let told = told(at, &who, "p", &signature, "processed");
+            world.hear(told.with("guard_mode", "local").window(1, 1));
+            at += 5.0;
+        }
+    }
+    world.heartbeat(at, "a", "1", 4);
+    world.heartbeat(at, "b", "1", 4);
+    world.wait_until(at + 100.0);
+    assert_eq!(world.required().0, 1, "one settlement of a live game in each");
+}
+
+#[test]
+fn windows_for_rooms_hold_what_is_of_their_room() {
+    let mut world = World::new();
+    for (n, signature) in ["A/1/5", "B/1/5", "A/1/9F", "B/1/9F"].into_iter().enumerate() {
+        let mut event = played(n, 2, signature);
+        event.0["window"] = serde_json::json!({"len": 1, "cap": 2, "scope": "room"});
+        world.hear(event);
+    }
+    world.wait_until(100.0);
+    assert_eq!(world.required(), (2, false));
+    assert_eq!(WindowScope::default(), WindowScope::Player);
+}
