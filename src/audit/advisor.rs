@@ -14,6 +14,7 @@ use super::fold::Told;
 use super::kind::Kind;
 use super::measure::{Found, Known, Measure, What, is_certain, is_heard, measure};
 use super::order::{Moment, is_before};
+use super::player::PlayerFacts;
 use super::row::Row;
 use super::state::Audit;
 use super::table::PlayerKey;
@@ -147,12 +148,7 @@ impl Audit {
     }
 
     /// Measures those of a player whose time has come. Returns when to look again.
-    pub(super) fn advise_again(&mut self, player: PlayerKey) -> Option<i64> {
-        let facts = self.facts.players.get(player)?;
-        if facts.unmeasured.is_empty() {
-            return None;
-        }
-        let mut facts = self.facts.players.lend(player)?;
+    pub(super) fn advise_again(&mut self, facts: &mut PlayerFacts) -> Option<i64> {
         let mut due_us: Option<i64> = None;
         let mut kept = Vec::new();
         for of in std::mem::take(&mut facts.unmeasured) {
@@ -164,8 +160,8 @@ impl Audit {
                 kept.push(of);
                 continue;
             }
-            let result = measure(Known::of(context, &facts), &of);
-            let heard = of.what != What::Live || is_heard(context, &facts, &of);
+            let result = measure(Known::of(context, facts), &of);
+            let heard = of.what != What::Live || is_heard(context, facts, &of);
             self.stop_waiting(&of);
             match result {
                 Some(result) if heard => self.measured(&of, &result),
@@ -174,7 +170,6 @@ impl Audit {
             }
         }
         facts.unmeasured = kept;
-        self.facts.players.give_back(player, facts, true);
         due_us
     }
 

@@ -12,7 +12,7 @@ use super::row::Verdict;
 use super::rule::{Context, Judged};
 use super::window;
 use super::witness::Evidence;
-use crate::outcome::{Amounts, Outcome, Reason};
+use crate::outcome::{Amounts, GuardMode, Outcome, Reason};
 
 /// Blocks that are not about the window wait longer: the delivery is to be tried again.
 const RETRY_GRACE_US: i64 = 600_000_000;
@@ -30,13 +30,15 @@ pub(super) fn prove(
     facts: &mut SignatureFacts,
 ) {
     let Some(blocks) = facts.blocks.as_mut() else { return };
-    if blocks.proven.as_ref().is_some_and(|block| window::is_known(player, block)) {
+    let stays =
+        |block: &Block| block.mode == Some(GuardMode::Shared) || window::is_known(player, block);
+    if blocks.proven.as_ref().is_some_and(stays) {
         return;
     }
     let candidates = std::iter::once(&blocks.first).chain(&blocks.newest);
     let proven = candidates
         .filter(|block| by_the_window(block))
-        .find(|block| window::can_not_hold(context.sources, player, block, signature));
+        .find(|block| window::can_not_hold(context, player, block, signature));
     blocks.proven = proven.cloned();
 }
 
@@ -125,6 +127,11 @@ pub(super) fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
         context.ledger.coverage(context.sources, context.settings, first.at.source, first.at.at_us);
     let holds_something = first.window.is_some_and(|window| window.len > 0);
     if holds_something { heard.max(Coverage::Assumed) } else { heard }
+}
+
+/// Whether all that was said before a block has had its time to come.
+pub(super) fn is_grace_over(context: Context<'_>, block: &Block) -> bool {
+    context.watermark_us >= grace_over_us(context, block)
 }
 
 /// When a block has waited long enough.

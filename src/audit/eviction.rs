@@ -202,7 +202,7 @@ fn live_game(
 }
 
 /// Whether `other` had begun at a moment and ranks above `game`; `None` if the order is not known.
-fn is_newer(
+pub(super) fn is_newer(
     sources: &Sources,
     other: &GameFacts,
     game: &GameFacts,
@@ -262,7 +262,7 @@ fn cause(
 }
 
 /// The games that are live at a moment.
-fn newest_games<'a>(
+pub(super) fn newest_games<'a>(
     context: Context<'_>,
     player: &'a PlayerFacts,
     as_of: &Moment,

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fate::{Rare, Reports};
 use super::kind::Kind;
-use super::order::Moment;
+use super::order::{Moment, is_before};
 use super::row::Row;
+use super::source::Sources;
 use super::table::Stored;
 use crate::outcome::{
     Amounts, Effect, Event, GuardMode, Id, Net, Outcome, Reason, Signature, Window,
@@ -180,6 +181,23 @@ impl SignatureFacts {
         let reports = self.reports.clone();
         let fates = reports.map(|reports| (reports, self.accepted.clone()));
         (self.rows.clone(), proven, self.unordered.clone(), fates)
+    }
+
+    /// Nobody told of it but once.
+    pub(super) fn is_told_once(&self) -> bool {
+        let count = |count: Option<u64>| count.unwrap_or_default();
+        let blocks = count(self.blocks.as_ref().map(|blocks| blocks.count));
+        let unknowns = count(self.unknowns.as_ref().map(|unknowns| unknowns.count));
+        (self.accepted.len() as u64).saturating_add(blocks).saturating_add(unknowns) <= 1
+    }
+
+    /// Whether it was accepted, blocked or held at another moment that is not known to be later.
+    pub(super) fn is_told_before(&self, sources: &Sources, at: &Moment) -> bool {
+        let accepted = self.accepted.iter().map(|accepted| &accepted.at);
+        let blocked = self.blocks.iter().map(|blocks| &blocks.first.at);
+        let unknown = self.unknowns.iter().map(|unknowns| &unknowns.first.at);
+        let others = accepted.chain(blocked).chain(unknown);
+        others.filter(|other| *other != at).any(|other| !is_before(sources, at, other))
     }
 
     /// Takes an acceptance. Returns whether it is kept singly.

@@ -5,6 +5,7 @@ use super::facts::Reversal;
 use super::finding::Subject;
 use super::order::Moment;
 use super::player::Recent;
+use super::report::{self, Stayed};
 use super::state::Audit;
 use super::table::PlayerKey;
 use crate::outcome::{
@@ -59,11 +60,13 @@ impl Audit {
                 let facts = self.facts.signature(key, &event.signature);
                 facts.block(event, told.at.clone(), received_us);
                 self.take_message(event, &told.at, &told.ledger);
+                self.stayed(&told);
             }
             Outcome::Unknown => {
                 let received_us = self.received_us;
                 let facts = self.facts.signature(key, &event.signature);
                 facts.unknown(event, told.at.clone(), received_us);
+                self.stayed(&told);
             }
             Outcome::Evicted => {
                 self.evict(&told, &event.signature, told.signature, false);
@@ -75,6 +78,7 @@ impl Audit {
                 facts.report(event, told.at.clone(), received_us);
             }
         }
+        self.told_again(&told);
         self.settle_key(key);
         self.advise_on(&told, &refused);
         self.settle_player(player);
@@ -181,11 +185,58 @@ impl Audit {
             window: told.event.window,
             mode: told.event.guard_mode,
             unsure: matches!(told.event.effect, Some(Effect::Failed | Effect::Unknown)),
+            again: false,
+            other_guard: !report::is_compared(told.event.guard.as_ref()),
+            reason: told.event.reason,
         };
-        let player = self.facts.players.get_mut(told.player);
-        if player.is_some_and(|player| player.remember(recent)) {
+        let live_games = self.settings.live_games;
+        let received_us = self.received_us;
+        let Some(player) = self.facts.players.get_mut(told.player) else { return };
+        let told_window = recent.window.is_some();
+        let is_new = player.remember(recent);
+        if told_window {
+            player.look_for_loss(&told.at, received_us);
+        }
+        if entered && told_window {
+            player.look_for_too_many(live_games, &told.at, received_us);
+        }
+        if entered && told.event.guard_mode == Some(GuardMode::Local) {
+            self.look_for_two_writers(told.player, &told.at);
+        }
+        if is_new {
             // What a window of its own proved is no more proven.
             self.recheck.extend(self.waits.of_player(told.player).cloned());
+        }
+    }
+
+    /// What a refusal says of its window, unless it is known to be no news.
+    fn stayed(&mut self, told: &Told<'_>) {
+        let Told { event, at, player, .. } = told;
+        let Some(window) = event.window.filter(|_| report::is_compared(event.guard.as_ref()))
+        else {
+            return;
+        };
+        let room = self.room_hash(&event.signature);
+        let stayed = Stayed { at: at.clone(), room, window, mode: event.guard_mode };
+        let Some(player) = self.facts.players.get_mut(*player) else { return };
+        if player.is_news(&self.sources, &stayed) {
+            player.stay(stayed);
+            player.look_for_loss(at, self.received_us);
+        }
+    }
+
+    /// What entered a window is marked where its signature was told of before that.
+    fn told_again(&mut self, told: &Told<'_>) {
+        let Some(facts) = self.facts.signatures.get((told.player, told.signature)) else { return };
+        if facts.is_told_once() {
+            return;
+        }
+        let Some(player) = self.facts.players.get_mut(told.player) else { return };
+        for recent in &mut player.recent {
+            let entered = recent.entered && recent.signature == told.signature;
+            if entered && !recent.again {
+                recent.again = facts.is_told_before(&self.sources, &recent.at);
+            }
         }
     }
 
@@ -227,6 +278,12 @@ impl Audit {
                     facts.rows.close(&mut self.book, id, &because, received_us);
                 }
                 self.settle_message(key);
+            }
+            Subject::Player { ledger, player } => {
+                let key = self.player_key(ledger, player);
+                if let Some(facts) = self.facts.players.get_mut(key) {
+                    self.book.close_as_is(&mut facts.rows, &finding.id, &because, received_us);
+                }
             }
             Subject::More { .. } => self.book.close_more(&finding, &because, received_us),
             subject => {

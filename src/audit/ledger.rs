@@ -148,10 +148,26 @@ impl Ledger {
         own: SourceId,
         at_us: i64,
     ) -> Coverage {
-        let from_us = at_us.saturating_sub(settings.horizon_us);
         if at_us < self.first_us.saturating_add(settings.warmup_us) {
             return Coverage::Blind;
         }
+        let from_us = at_us.saturating_sub(settings.horizon_us);
+        let heard = self.heard(sources, own, from_us, at_us);
+        // Of a young source, nobody knows what it remembers from before.
+        let is_young = sources
+            .get(own)
+            .is_some_and(|own| at_us < own.first_us.saturating_add(settings.warmup_us));
+        if is_young { heard.max(Coverage::Assumed) } else { heard }
+    }
+
+    /// How well everybody was heard between two moments.
+    pub(super) fn heard(
+        &self,
+        sources: &Sources,
+        own: SourceId,
+        from_us: i64,
+        at_us: i64,
+    ) -> Coverage {
         if self.blind(sources, own, from_us, at_us).is_some() {
             return Coverage::Blind;
         }
@@ -160,9 +176,7 @@ impl Ledger {
             let unnumbered = source
                 .unnumbered_us
                 .is_some_and(|(first_us, last_us)| first_us <= at_us && from_us <= last_us);
-            let fresh =
-                source.id == own && at_us < source.first_us.saturating_add(settings.warmup_us);
-            seen || unnumbered || fresh || source.lost_before(at_us)
+            seen || unnumbered || source.lost_before(at_us)
         };
         let assumed = self.sources.iter().filter_map(|id| sources.get(*id)).any(proves_nothing);
         if assumed { Coverage::Assumed } else { Coverage::Full }

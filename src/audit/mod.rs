@@ -10,6 +10,9 @@
 //! | sets of what was said, by player and settlement | `player`, `facts`, `table` |
 //! | `duplicate_leak` | `leak` |
 //! | `live_eviction` | `eviction`, `settle_evictions` |
+//! | `window_lost` | `report`, `loss`, `settle_windows` |
+//! | `undersized_window` | `undersized`, `settle_windows` |
+//! | `two_writers` | `writers` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
 //! | what became of an acceptance: its effect, told with it or later | `fate` |
@@ -29,9 +32,6 @@
 //! | what a rule is given and answers | `rule` |
 //! | how long windows have to be | `advisor`, `measure`, `advice` |
 //! | graces | `waits`, `settle`, `subject` |
-//!
-//! Not there yet: `window_lost`, `undersized_window` and the pooled replay of shared
-//! windows belong beside `window`.
 
 mod advice;
 mod advisor;
@@ -53,6 +53,7 @@ mod hearing;
 mod kind;
 mod leak;
 mod ledger;
+mod loss;
 mod measure;
 mod message;
 mod missed;
@@ -60,6 +61,7 @@ mod offset;
 mod order;
 mod player;
 mod quiet;
+mod report;
 mod room;
 mod row;
 mod rule;
@@ -68,15 +70,18 @@ mod settings;
 mod settle;
 mod settle_evictions;
 mod settle_groups;
+mod settle_windows;
 mod source;
 mod state;
 mod subject;
 mod table;
 mod transition;
 mod unclear;
+mod undersized;
 mod waits;
 mod window;
 mod witness;
+mod writers;
 
 pub use advice::{
     Advice, DAYS, DISTANCES, Histogram, LATE_GAMES, LATE_SECONDS, Measured, Need, Why,

@@ -4,16 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use super::eviction::Eviction;
 use super::facts::{ACCEPTANCES_MAX, Acceptance, push_newest};
+use super::loss::Loss;
 use super::measure::Measure;
 use super::order::Moment;
+use super::report::Stayed;
+use super::row::Row;
 use super::source::SourceId;
 use super::table::Stored;
-use crate::outcome::{GuardMode, Id, Window, WindowScope};
+use crate::outcome::{GuardMode, Id, Reason, Window, WindowScope};
 
 /// Games of a player remembered: the newest. Two are live; the others rank what comes late.
 const GAMES_MAX: usize = 8;
 /// Acceptances and evictions of a player remembered, for the contents of its windows.
-const RECENT_MAX: usize = 16;
+pub(super) const RECENT_MAX: usize = 16;
+/// Refusals of a player remembered that said something new of a window, or may have.
+pub(super) const STAYED_MAX: usize = 8;
 /// Evictions of a player that may still be judged anew: a live one every second, while one of
 /// the sources is a minute behind.
 const EVICTIONS_MAX: usize = 64;
@@ -48,6 +53,12 @@ pub(super) struct Recent {
     pub(super) mode: Option<GuardMode>,
     /// It may have given its place back: its effect failed or is not known.
     pub(super) unsure: bool,
+    /// Its signature was accepted, blocked or held before.
+    pub(super) again: bool,
+    /// Its guard is none whose windows are compared.
+    pub(super) other_guard: bool,
+    /// Why it fell out.
+    pub(super) reason: Option<Reason>,
 }
 
 impl Recent {
@@ -68,11 +79,27 @@ pub struct PlayerFacts {
     pub(super) evictions: Vec<Eviction>,
     /// What the window advisor is not sure of yet.
     pub(super) unmeasured: Vec<Measure>,
+    /// What refusals said of a window, where that may be news.
+    pub(super) stayed: Vec<Stayed>,
+    /// Reports by which a window seems to have lost something.
+    pub(super) losses: Vec<Loss>,
+    /// Since this receipt, its newest games may be too many for a window.
+    pub(super) too_many: Option<i64>,
     /// Findings about several players in which this one is counted.
     pub(super) counted_in: Vec<String>,
+    #[serde(skip)]
+    pub(super) rows: Vec<Row>,
 }
 
-impl Stored for PlayerFacts {}
+impl Stored for PlayerFacts {
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn take_back(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
+    }
+}
 
 impl PlayerFacts {
     pub(super) fn new(ledger: String, player: Id) -> Self {
@@ -84,8 +111,20 @@ impl PlayerFacts {
             writers: Vec::new(),
             evictions: Vec::new(),
             unmeasured: Vec::new(),
+            stayed: Vec::new(),
+            losses: Vec::new(),
+            too_many: None,
             counted_in: Vec::new(),
+            rows: Vec::new(),
         }
+    }
+
+    /// Nothing about its windows is in question.
+    pub(super) fn is_plain(&self) -> bool {
+        self.unmeasured.is_empty()
+            && self.evictions.is_empty()
+            && self.losses.is_empty()
+            && self.too_many.is_none()
     }
 
     /// Takes an acceptance into the player's games.

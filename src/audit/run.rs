@@ -274,6 +274,14 @@ impl Run {
         self.closing && self.missing_after_last() == 0 && self.covers(first, self.named)
     }
 
+    /// Whether all of it that is known of has come, from `first` on.
+    pub(super) fn has_no_hole(&self, first: u64) -> bool {
+        let last = self.stretches.last().map_or(0, |stretch| stretch.last);
+        self.missing_after_last() == 0
+            && self.refused.next(first).is_none()
+            && self.covers(first, last)
+    }
+
     /// Whether nothing of this range is waited for: each number was given up or refused.
     pub(super) fn is_given_up(&self, first: u64, last: u64) -> bool {
         let mut next = first;

@@ -10,9 +10,10 @@ use super::fate;
 use super::finding::Subject;
 use super::kind::Kind;
 use super::leak;
+use super::player::PlayerFacts;
 use super::rule::Judged;
 use super::state::Audit;
-use super::table::SignatureKey;
+use super::table::{PlayerKey, SignatureKey};
 use super::unclear;
 use super::waits::{Wait, Waiting};
 use crate::outcome::Id;
@@ -36,6 +37,25 @@ impl Audit {
                 }
             }
         }
+    }
+
+    /// Judges the windows of one player, where anything about them is in question.
+    pub(super) fn settle_player(&mut self, key: PlayerKey) {
+        if self.facts.players.get(key).is_none_or(PlayerFacts::is_plain) {
+            return self.waits.clear(&Wait::Player(key));
+        }
+        let Some(mut player) = self.facts.players.lend(key) else { return };
+        let measures_us = self.advise_again(&mut player);
+        let evictions_us = self.settle_evictions(&mut player);
+        let (losses_us, hole) = self.settle_losses(&mut player);
+        let too_many_us = self.settle_too_many(&mut player);
+        self.waits.set(Waiting {
+            wait: Wait::Player(key),
+            ledger: Some(player.ledger.clone()),
+            due_us: [measures_us, evictions_us, losses_us, too_many_us].into_iter().flatten().min(),
+            hole,
+        });
+        self.facts.players.give_back(key, player, true);
     }
 
     /// Judges one settlement by all rules that are about one.

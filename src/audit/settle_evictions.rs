@@ -9,28 +9,12 @@ use super::player::PlayerFacts;
 use super::settle_groups::{About, Counted};
 use super::state::Audit;
 use super::table::PlayerKey;
-use super::waits::{Wait, Waiting};
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Outcome};
 
 impl Audit {
-    /// Judges what waits of one player.
-    pub(super) fn settle_player(&mut self, key: PlayerKey) {
-        let due = [self.advise_again(key), self.settle_evictions(key)];
-        let Some(due_us) = due.into_iter().flatten().min() else {
-            return self.waits.clear(&Wait::Player(key));
-        };
-        let ledger = self.facts.players.get(key).map(|player| player.ledger.clone());
-        let wait = Wait::Player(key);
-        self.waits.set(Waiting { wait, ledger, due_us: Some(due_us), hole: false });
-    }
-
     /// Judges the evictions of one player. Returns when to look again.
-    fn settle_evictions(&mut self, key: PlayerKey) -> Option<i64> {
-        if self.facts.players.get(key).is_none_or(|player| player.evictions.is_empty()) {
-            return None;
-        }
-        let mut player = self.facts.players.lend(key)?;
+    pub(super) fn settle_evictions(&mut self, player: &mut PlayerFacts) -> Option<i64> {
         let mut due_us: Option<i64> = None;
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
@@ -38,13 +22,13 @@ impl Audit {
             let since_us = context.since_us(&eviction.at, eviction.received_us);
             let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
-            eviction.pushed = eviction::pushed_by(&player, &eviction);
-            let standing = eviction::judge(context, &player, &eviction);
+            eviction.pushed = eviction::pushed_by(player, &eviction);
+            let standing = eviction::judge(context, player, &eviction);
             // What is not live waits for nothing, but late news may still make it so.
             if !over && standing != Standing::NotLive {
                 due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
             }
-            self.stand(&mut player, &mut eviction, &standing, over);
+            self.stand(player, &mut eviction, &standing, over);
             let settled = match standing {
                 Standing::NotLive | Standing::NoOrder | Standing::Blind => over,
                 Standing::NeverAccepted => false,
@@ -56,7 +40,6 @@ impl Audit {
             }
         }
         player.evictions = kept;
-        self.facts.players.give_back(key, player, true);
         due_us
     }
 

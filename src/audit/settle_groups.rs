@@ -34,6 +34,11 @@ pub(super) struct About<'a> {
     pub(super) ledger: Option<&'a str>,
 }
 
+fn row_name(kind: Kind, from: &SourceName, cause: &str, ordinal: u32) -> String {
+    let SourceName { service, env, source } = from;
+    format!("{}/{service}/{env}/{source}/{cause}/{ordinal}", kind.as_str())
+}
+
 impl Audit {
     /// Takes an occurrence out of the row in which it is counted.
     pub(super) fn uncount(
@@ -50,6 +55,26 @@ impl Audit {
                 group.take_back(amounts, position);
             }
         });
+    }
+
+    /// Counts an occurrence of which a player has one in each row, if it is its first.
+    pub(super) fn count_player(
+        &mut self,
+        about: About<'_>,
+        player: &mut PlayerFacts,
+        (cause, order): (&str, OrderKnown),
+        occurrence: Occurrence,
+    ) {
+        let subject = Subject::Source {
+            from: Some(about.from.clone()),
+            ledger: about.ledger.map(str::to_owned),
+            cause: cause.to_owned(),
+        };
+        let ordinal = self.groups.get(&(about.kind, subject)).map_or(1, Group::ordinal);
+        let row = row_name(about.kind, &about.from, cause, ordinal);
+        if !player.counted_in.contains(&row) {
+            self.count(about, player, (cause.to_owned(), true, order), false, occurrence);
+        }
     }
 
     /// Counts an occurrence in the row of its cause, and its player once in each row.
@@ -75,8 +100,7 @@ impl Audit {
                 group.suspect(occurrence, received_us);
             }
             ordinal = group.ordinal();
-            let SourceName { service, env, source } = &name;
-            let row = format!("{}/{service}/{env}/{source}/{cause}/{ordinal}", kind.as_str());
+            let row = row_name(kind, &name, &cause, ordinal);
             if confirmed && !counted_in.contains(&row) {
                 group.players = group.players.saturating_add(1);
                 counted_in.push(row);

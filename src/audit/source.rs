@@ -39,6 +39,17 @@ pub struct Blind {
     pub to_us: i64,
 }
 
+/// What was heard of a source between two of its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// All.
+    Whole,
+    /// All but what a run that ended without goodbye may have said at last.
+    Tail,
+    /// Some numbers have not come.
+    Hole,
+}
+
 /// One guard instance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
@@ -302,6 +313,23 @@ impl Sources {
             let in_order = !run.out_of_order;
             in_order && if *boot == to.0 { run.covers(first, to.1) } else { run.ended_whole(first) }
         })
+    }
+
+    /// How much is unheard from one event of a source to a later one.
+    pub(super) fn heard_between(&self, id: SourceId, from: (Boot, u64), to: (Boot, u64)) -> Heard {
+        if self.whole_between(id, from, to) {
+            return Heard::Whole;
+        }
+        let Some(source) = self.get(id).filter(|_| from.0.same_sort(to.0) && from.0 < to.0) else {
+            return Heard::Hole;
+        };
+        let told =
+            source.runs.range(BootKey(from.0)..=BootKey(to.0)).all(|(BootKey(boot), run)| {
+                let first = if *boot == from.0 { from.1 } else { 1 };
+                !run.out_of_order
+                    && if *boot == to.0 { run.covers(first, to.1) } else { run.has_no_hole(first) }
+            });
+        if told { Heard::Tail } else { Heard::Hole }
     }
 
     fn run(&self, id: SourceId, boot: Boot) -> Option<&Run> {

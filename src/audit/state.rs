@@ -276,6 +276,9 @@ impl Audit {
             Subject::Message { ledger, message } => {
                 self.facts.want_message(needs, self.message_key(ledger, message));
             }
+            Subject::Player { ledger, player } => {
+                self.facts.want_player(needs, self.player_key(ledger, player));
+            }
             _ => {}
         }
     }

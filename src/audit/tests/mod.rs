@@ -13,8 +13,10 @@ mod messages;
 mod refs;
 mod rooms;
 mod rows;
+mod shared;
 mod sources;
 mod transitions;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
