@@ -123,8 +123,7 @@ fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -
 /// How well everybody was heard who could have booked it before its first block.
 pub(super) fn coverage(context: Context<'_>, blocks: &Blocks) -> Coverage {
     let first = &blocks.first;
-    let heard =
-        context.ledger.coverage(context.sources, context.settings, first.at.source, first.at.at_us);
+    let heard = context.ledger.coverage(context.sources, context.settings, &first.at);
     let holds_something = first.window.is_some_and(|window| window.len > 0);
     if holds_something { heard.max(Coverage::Assumed) } else { heard }
 }
@@ -153,8 +152,7 @@ fn verdict(
     let mut witness = evidence.block("blocked", Outcome::ReplayBlocked, block)?;
     if coverage == Coverage::Blind && blocks.proven.is_none() {
         let from_us = block.at.at_us.saturating_sub(context.settings.horizon_us);
-        let unheard =
-            context.ledger.blind(context.sources, block.at.source, from_us, block.at.at_us);
+        let unheard = context.ledger.blind(context.sources, from_us, &block.at);
         witness.text = Some(match unheard.and_then(|id| context.sources.name(id)) {
             Some(name) => format!("not everything was heard of source {}", name.source),
             None => "the ledger is new: its guards may remember what was booked before".into(),

@@ -115,7 +115,7 @@ fn ambiguous(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     };
     let refs: BTreeSet<_> = other.iter().map(|block| &block.reference).collect();
     let (sources, settings) = (context.sources, context.settings);
-    let coverage = context.ledger.coverage(sources, settings, first.at.source, first.at.at_us);
+    let coverage = context.ledger.coverage(sources, settings, &first.at);
     let due_us = other.iter().map(|block| block::grace_over_us(context, block)).min();
     let confirmed = due_us.is_some_and(|due_us| context.watermark_us >= due_us);
     let blind = coverage == Coverage::Blind;

@@ -9,7 +9,7 @@ use super::block;
 use super::facts::{Acceptance, SignatureFacts};
 use super::finding::{Coverage, Severity};
 use super::kind::Kind;
-use super::order::is_before;
+use super::order::{Moment, is_before};
 use super::row::Verdict;
 use super::rule::{Context, Judged};
 use super::witness::Evidence;
@@ -71,14 +71,14 @@ impl<'a> Failure<'a> {
             |at| !is_before(context.sources, &first.at, at) && first.at.position != at.position;
         let undecided = facts.unknowns.as_ref().is_some_and(|unknowns| !unknowns.only_held);
         let evicted = facts.evicted.iter().any(|evicted| evicted_before(&evicted.at));
-        let coverage = |source, at_us| {
-            context.ledger.coverage(context.sources, context.settings, source, at_us)
-        };
+        let coverage = |at| context.ledger.coverage(context.sources, context.settings, at);
+        // What comes after it may make it good, so what is missing after it counts too.
         let known = first.fate_at();
-        let by_then = coverage(known.source, known.at_us.saturating_add(grace_us));
+        let until_us = known.at_us.saturating_add(grace_us);
+        let by_then = coverage(&Moment { at_us: until_us, sequence: None, ..known.clone() });
         Self {
             first,
-            coverage: coverage(first.at.source, first.at.at_us).max(by_then),
+            coverage: coverage(&first.at).max(by_then),
             perhaps_booked: undecided || evicted,
             due_us: since_us.unwrap_or(first.at.at_us).saturating_add(grace_us),
         }

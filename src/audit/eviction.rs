@@ -92,8 +92,9 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Evict
     };
     let game = eviction.game.and_then(|hash| player.games.iter().find(|game| game.game == hash));
     let began_us = game.map_or(accepted.at_us, |game| game.accepted.at_us);
-    let ledger = context.ledger;
-    if ledger.blind(context.sources, eviction.at.source, began_us, as_of.at_us).is_some() {
+    if context.ledger.blind(context.sources, began_us, as_of).is_some()
+        || (as_of.position == eviction.at.position && next_is_missing(context.sources, eviction))
+    {
         return Standing::Blind;
     }
     let cause = cause(context, player, eviction, accepted, as_of).to_owned();
@@ -108,10 +109,9 @@ pub(super) fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Mom
     if !matches!(eviction.reason, None | Some(Reason::Fifo)) {
         return None;
     }
-    if eviction.window.is_some_and(|window| window.scope == WindowScope::Source) {
-        // Somebody else's acceptance may have pushed it out: none of this player's is known to.
-        return None;
-    }
+    // In a window for all players somebody else's acceptance may have pushed it out: one of this
+    // player's only if it is the very next number.
+    let of_all = eviction.window.is_some_and(|window| window.scope == WindowScope::Source);
     let room = eviction.window.is_some_and(|window| window.scope == WindowScope::Room);
     let entered = player.recent.iter().filter(|recent| {
         recent.entered
@@ -119,17 +119,29 @@ pub(super) fn pushed_by(player: &PlayerFacts, eviction: &Eviction) -> Option<Mom
             && (!room || recent.room == eviction.room)
     });
     let by_number = |at: &&Moment| match (at.sequence, eviction.at.sequence) {
-        (Some(accepted), Some(evicted)) => accepted.0 == evicted.0 && accepted.1 > evicted.1,
+        (Some(accepted), Some(evicted)) => {
+            let follows = accepted.1 > evicted.1 && (!of_all || accepted.1 - evicted.1 == 1);
+            accepted.0 == evicted.0 && follows
+        }
         _ => false,
     };
     let by_time = |at: &&Moment| {
         let after_us = at.at_us.saturating_sub(eviction.at.at_us);
-        (at.sequence.is_none() || eviction.at.sequence.is_none())
+        !of_all
+            && (at.sequence.is_none() || eviction.at.sequence.is_none())
             && (0..=PUSHED_WITHIN_US).contains(&after_us)
     };
     let known = entered.map(|recent| &recent.at).chain(&eviction.pushed);
     let next = known.clone().filter(by_number).min_by_key(|at| at.sequence);
     next.or_else(|| known.filter(by_time).min_by_key(|at| (at.at_us, at.position))).cloned()
+}
+
+/// Whether what pushed it out may be the very event that is missing.
+fn next_is_missing(sources: &Sources, eviction: &Eviction) -> bool {
+    let of_itself = eviction.inline || !matches!(eviction.reason, None | Some(Reason::Fifo));
+    let Some((boot, seq)) = eviction.at.sequence.filter(|_| !of_itself) else { return false };
+    let next = seq.saturating_add(1);
+    sources.run(eviction.at.source, boot).is_some_and(|run| run.is_missing(next))
 }
 
 enum Live {

@@ -89,6 +89,7 @@ impl Audit {
         let key = (*player, *signature);
         let received_us = self.received_us;
         let facts = self.facts.signature(key, &event.signature);
+        let again = !facts.accepted.is_empty();
         let kept = facts.accept(event, at.clone(), received_us);
         let moved = event.effect != Some(Effect::Failed);
         if !kept && moved && event.guard_mode == Some(GuardMode::Off) {
@@ -98,7 +99,10 @@ impl Audit {
         if let Some(game) = event.signature.game() {
             let (game, room) = (game.hash(&self.hash), self.room_hash(&event.signature));
             let late = event.outcome == Outcome::LateAccepted;
-            if let Some(facts) = self.facts.players.get_mut(*player) {
+            // What comes again of a game that is not remembered begins no game.
+            if let Some(facts) = self.facts.players.get_mut(*player)
+                && (!again || facts.remembers(game))
+            {
                 facts.play(game, room.unwrap_or_default(), *signature, late, at);
             }
         }

@@ -51,7 +51,7 @@ enum Placing {
 }
 
 struct Surplus<'a> {
-    /// The first that stands.
+    /// The one that they are shown beside.
     first: Option<&'a Acceptance>,
     /// Those beyond what may stand, in order.
     too_many: Vec<&'a Acceptance>,
@@ -83,7 +83,7 @@ fn surplus<'a, 'r>(
     }
     standing.extend(unnamed);
     too_many.sort_by(|a, b| a.at.list_order(&b.at));
-    let first = standing.iter().min_by(|a, b| a.at.list_order(&b.at)).copied();
+    let first = other_side(facts, &standing, &too_many);
     Surplus { first, too_many }
 }
 
@@ -113,6 +113,21 @@ pub(super) fn uses<'a>(
 fn of_one_use(context: Context<'_>, first: Option<&&Acceptance>, other: &Acceptance) -> bool {
     let reuse_after_us = context.settings.reuse_after.in_us(&context.ledger.name);
     first.is_some_and(|first| first.at.distance_us(&other.at) <= reuse_after_us)
+}
+
+/// The acceptance that those beyond what may stand are shown beside: the first that rightly
+/// stands; where none does, the first at all, undone since.
+fn other_side<'a>(
+    facts: &'a SignatureFacts,
+    standing: &[&'a Acceptance],
+    too_many: &[&'a Acceptance],
+) -> Option<&'a Acceptance> {
+    let is_right = |one: &&&Acceptance| !too_many.iter().any(|other| other.at == one.at);
+    let by_order = |a: &&Acceptance, b: &&Acceptance| a.at.list_order(&b.at);
+    let rightly = standing.iter().filter(is_right).copied().min_by(by_order);
+    let all: Vec<&Acceptance> = facts.accepted.iter().filter(|one| one.stands()).collect();
+    rightly.or_else(|| all.iter().filter(is_right).copied().min_by(by_order))
+}
 }
 
 /// The reversals of a ref that are about this key: of the opposite amount, and of the same game

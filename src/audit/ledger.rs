@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::finding::Coverage;
-use super::order::SKEW_US;
+use super::order::{Moment, SKEW_US};
 use super::settings::Settings;
 use super::source::{Source, SourceId, Sources};
 
@@ -113,26 +113,20 @@ impl Ledger {
         heard.min().unwrap_or(received_us)
     }
 
-    /// Whether some source was blind between the two moments. Those of other sources than `own`
-    /// are widened by what clocks may differ.
-    pub(super) fn blind(
-        &self,
-        sources: &Sources,
-        own: SourceId,
-        from_us: i64,
-        to_us: i64,
-    ) -> Option<SourceId> {
+    /// Whether some source was blind from a time on until an event; both by the clock of the
+    /// event's source. Where others were blind is widened by what clocks may differ.
+    pub(super) fn blind(&self, sources: &Sources, from_us: i64, at: &Moment) -> Option<SourceId> {
         let offset_us = |id| sources.offset_us(id).unwrap_or(0);
         let blind = |source: &&Source| {
-            let skew_us = if source.id == own { 0 } else { SKEW_US };
-            // The moments are by the clock of `own`.
-            let ahead_us = offset_us(own).saturating_sub(offset_us(source.id));
+            let own = source.id == at.source;
+            let skew_us = if own { 0 } else { SKEW_US };
+            let ahead_us = offset_us(at.source).saturating_sub(offset_us(source.id));
             let (from_us, to_us) =
-                (from_us.saturating_add(ahead_us), to_us.saturating_add(ahead_us));
+                (from_us.saturating_add(ahead_us), at.at_us.saturating_add(ahead_us));
             if !source.spoke_near(from_us.saturating_sub(skew_us), to_us.saturating_add(skew_us)) {
                 return false;
             }
-            source.blind().into_iter().any(|blind| {
+            source.blind_before(at.sequence.filter(|_| own)).into_iter().any(|blind| {
                 blind.from_us.saturating_sub(skew_us) <= to_us
                     && from_us <= blind.to_us.saturating_add(skew_us)
             })
@@ -140,35 +134,24 @@ impl Ledger {
         self.sources.iter().filter_map(|id| sources.get(*id)).find(blind).map(|source| source.id)
     }
 
-    /// How well the ledger was heard for as long before `at_us` as a message can come back.
-    pub(super) fn coverage(
-        &self,
-        sources: &Sources,
-        settings: &Settings,
-        own: SourceId,
-        at_us: i64,
-    ) -> Coverage {
-        if at_us < self.first_us.saturating_add(settings.warmup_us) {
+    /// How well the ledger was heard for as long before an event as a message can come back.
+    pub(super) fn coverage(&self, sources: &Sources, settings: &Settings, at: &Moment) -> Coverage {
+        if at.at_us < self.first_us.saturating_add(settings.warmup_us) {
             return Coverage::Blind;
         }
-        let from_us = at_us.saturating_sub(settings.horizon_us);
-        let heard = self.heard(sources, own, from_us, at_us);
+        let heard = self.heard(sources, at.at_us.saturating_sub(settings.horizon_us), at);
         // Of a young source, nobody knows what it remembers from before.
         let is_young = sources
-            .get(own)
-            .is_some_and(|own| at_us < own.first_us.saturating_add(settings.warmup_us));
+            .get(at.source)
+            .is_some_and(|own| at.at_us < own.first_us.saturating_add(settings.warmup_us));
         if is_young { heard.max(Coverage::Assumed) } else { heard }
     }
 
-    /// How well everybody was heard between two moments.
-    pub(super) fn heard(
-        &self,
-        sources: &Sources,
-        own: SourceId,
-        from_us: i64,
-        at_us: i64,
-    ) -> Coverage {
-        if self.blind(sources, own, from_us, at_us).is_some() {
+    /// How well everybody was heard from a time on until an event; both by the clock of the
+    /// event's source.
+    pub(super) fn heard(&self, sources: &Sources, from_us: i64, at: &Moment) -> Coverage {
+        let at_us = at.at_us;
+        if self.blind(sources, from_us, at).is_some() {
             return Coverage::Blind;
         }
         let proves_nothing = |source: &Source| {

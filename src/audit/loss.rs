@@ -184,7 +184,8 @@ fn others(
     }
     let (from_us, to_us) = (pair.before.at.at_us, pair.now.at.at_us);
     let (from_us, to_us) = (from_us.min(to_us), to_us.max(from_us));
-    let heard = context.ledger.heard(context.sources, own, from_us, to_us);
+    let until = Moment { at_us: to_us, ..pair.now.at.clone() };
+    let heard = context.ledger.heard(context.sources, from_us, &until);
     if heard == Coverage::Blind || (declared.is_some() && heard != Coverage::Full) {
         return Err("window_lost_blind");
     }

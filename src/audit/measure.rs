@@ -220,7 +220,7 @@ pub(super) fn is_heard(context: Context<'_>, player: &PlayerFacts, of: &Measure)
         .map(|game| game.accepted.at_us)
         .min();
     let from_us = live_since.unwrap_or(of.at.at_us);
-    context.ledger.blind(context.sources, of.at.source, from_us, of.at.at_us).is_none()
+    context.ledger.blind(context.sources, from_us, &of.at).is_none()
 }
 
 impl PlayerFacts {

@@ -127,6 +127,11 @@ impl PlayerFacts {
             && self.too_many.is_none()
     }
 
+    /// Whether a game is remembered.
+    pub(super) fn remembers(&self, game: i64) -> bool {
+        self.games.iter().any(|known| known.game == game)
+    }
+
     /// Takes an acceptance into the player's games.
     pub(super) fn play(&mut self, game: i64, room: i64, signature: i64, late: bool, at: &Moment) {
         let earlier = |old: &Moment| at.list_order(old).is_lt();

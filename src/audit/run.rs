@@ -90,7 +90,7 @@ impl Run {
         }
     }
 
-    /// Takes the number of an event. Returns whether a hole was closed by it.
+    /// Takes the number of an event. Returns whether a hole became less by it.
     pub(super) fn event(&mut self, seq: u64, at_us: i64, position: Position) -> bool {
         self.first_word_us = self.first_word_us.min(at_us);
         self.last_word_us = self.last_word_us.max(at_us);
@@ -99,7 +99,7 @@ impl Run {
         let goes_on = self.stretches.last().is_none_or(|s| seq == s.last.saturating_add(1));
         let was_silent = self.silent;
         self.silent &= !goes_on;
-        let was_refused = self.refused.contains(seq);
+        let was_missed = self.refused.contains(seq) || self.given_up.contains(seq);
         self.refused.remove(seq, seq);
         if seq == 1 && self.after_goodbye {
             self.begun = Some((position, at_us));
@@ -109,7 +109,7 @@ impl Run {
             self.lose_oldest_hole();
         }
         self.heard = self.hear();
-        was_refused || filled || (was_silent && !self.silent)
+        was_missed || filled || (was_silent && !self.silent)
     }
 
     fn add(&mut self, seq: u64, at_us: i64, position: Position) -> bool {
@@ -176,6 +176,8 @@ impl Run {
             // One that was overtaken by the goodbye does not take it back.
             SourceState::Running => self.closing && heartbeat.last_seq <= self.named,
         };
+        // What it gives out after a heartbeat is waited for, also where the heartbeat comes late.
+        self.heard_from = self.heard_from.min(heartbeat.last_seq.saturating_add(1));
         self.named = self.named.max(heartbeat.last_seq);
         self.named_us = self.named_us.max(heartbeat.at_us);
         if self.silent && self.missing_after_last() == 0 {
@@ -269,6 +271,13 @@ impl Run {
         first > last || self.stretches.get(at).is_some_and(|s| s.first <= first && last <= s.last)
     }
 
+    /// Whether a number was given out and has not come.
+    pub(super) fn is_missing(&self, seq: u64) -> bool {
+        let last = self.stretches.last().map_or(0, |stretch| stretch.last);
+        let last = last.max(self.named).max(self.refused.last().unwrap_or(0));
+        seq <= last && !self.covers(seq, seq)
+    }
+
     /// Whether it said goodbye and all of it from `first` on has come.
     pub(super) fn ended_whole(&self, first: u64) -> bool {
         self.closing && self.missing_after_last() == 0 && self.covers(first, self.named)
@@ -341,8 +350,9 @@ impl Run {
         self.last_word_us.saturating_add(TAIL_US).max(self.refused_us)
     }
 
-    /// Adds the stretches in which numbers are missing.
-    pub(super) fn holes(&self, blind: &mut Vec<Blind>) {
+    /// Adds the stretches in which numbers are missing; only those before a number, if one is
+    /// given: what is missing after an event was after it, however its clock stood.
+    pub(super) fn holes(&self, until: Option<u64>, blind: &mut Vec<Blind>) {
         if self.heard_from > 1 {
             // Up to its first word, exclusive.
             let to_us = self.first_word_us.saturating_sub(1);
@@ -350,6 +360,9 @@ impl Run {
         }
         let mut next = if self.is_heard() { self.heard_from } else { 1 };
         for (i, stretch) in self.stretches.iter().enumerate() {
+            if until.is_some_and(|seq| seq < next) {
+                break;
+            }
             if stretch.first > next {
                 // Within a run a hole may have the very times of its neighbours; what was before
                 // the first that was heard was earlier.
@@ -361,6 +374,9 @@ impl Run {
             next = stretch.last.saturating_add(1);
         }
         blind.extend(self.lost);
+        if until.is_some_and(|seq| seq < next) {
+            return;
+        }
         let mut to_us = i64::MIN;
         if self.named >= next {
             to_us = self.named_us;

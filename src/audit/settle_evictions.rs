@@ -13,20 +13,33 @@ use super::witness::Evidence;
 use crate::outcome::{Amounts, Outcome};
 
 impl Audit {
-    /// Judges the evictions of one player. Returns when to look again.
-    pub(super) fn settle_evictions(&mut self, player: &mut PlayerFacts) -> Option<i64> {
-        let mut due_us: Option<i64> = None;
+    /// Judges the evictions of one player. Returns when to look again, and whether a hole is waited
+    /// for.
+    pub(super) fn settle_evictions(&mut self, player: &mut PlayerFacts) -> (Option<i64>, bool) {
+        let (mut due_us, mut hole): (Option<i64>, bool) = (None, false);
         let mut kept = Vec::new();
         for mut eviction in std::mem::take(&mut player.evictions) {
             let Some(context) = self.context(&player.ledger) else { continue };
-            let since_us = context.since_us(&eviction.at, eviction.received_us);
+            eviction.pushed = eviction::pushed_by(player, &eviction);
+            // A hole before what it is judged by may fill as long as one after the eviction.
+            let others = eviction.accepted.iter().chain(&eviction.pushed);
+            let since_us = others
+                .map(|at| context.since_us(at, at.at_us))
+                .fold(context.since_us(&eviction.at, eviction.received_us), i64::max);
             let grace_us = since_us.saturating_add(context.settings.eviction_grace_us);
             let over = context.watermark_us >= grace_us;
-            eviction.pushed = eviction::pushed_by(player, &eviction);
             let standing = eviction::judge(context, player, &eviction);
+            // Who is blind by a hole may see when it fills.
+            let (wait_us, over) = if standing == Standing::Blind {
+                let given_up_us = grace_us.saturating_add(context.settings.gap_grace_us);
+                hole |= context.watermark_us < given_up_us;
+                (given_up_us, context.watermark_us >= given_up_us)
+            } else {
+                (grace_us, over)
+            };
             // What is not live waits for nothing, but late news may still make it so.
             if !over && standing != Standing::NotLive {
-                due_us = Some(due_us.map_or(grace_us, |due_us: i64| due_us.min(grace_us)));
+                due_us = Some(due_us.map_or(wait_us, |due_us: i64| due_us.min(wait_us)));
             }
             self.stand(player, &mut eviction, &standing, over);
             let settled = match standing {
@@ -40,7 +53,7 @@ impl Audit {
             }
         }
         player.evictions = kept;
-        due_us
+        (due_us, hole)
     }
 
     /// Counts an eviction in the row of its cause, or takes it out.
@@ -55,7 +68,8 @@ impl Audit {
             Standing::Live { cause, .. } => Some((cause.clone(), over)),
             _ => None,
         };
-        if over && now.is_none() && !eviction.skipped && eviction.counted.is_none() {
+        let stood = eviction.counted.as_ref().is_some_and(|was| was.confirmed);
+        if over && now.is_none() && !eviction.skipped && !stood {
             let check = match standing {
                 Standing::NeverAccepted => "live_eviction_never_accepted",
                 Standing::NoOrder => "live_eviction_order",
@@ -98,6 +112,9 @@ impl Audit {
     fn uncount_eviction(&mut self, player: &PlayerFacts, eviction: &Eviction, was: &Counted) {
         let amounts = Amounts::at_risk(eviction.signature.net());
         let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
+        if was.confirmed {
+            self.service(from.service.as_str()).take_back(eviction.at.at_us);
+        }
         let about = About { kind: Kind::LiveEviction, from, ledger: Some(&player.ledger) };
         self.uncount(about, was, amounts, eviction.at.position);
     }

@@ -195,11 +195,22 @@ impl Source {
 
     /// The stretches in which it was blind, oldest first.
     pub fn blind(&self) -> Vec<Blind> {
+        self.blind_before(None)
+    }
+
+    /// As [`Source::blind`], of what was before one of its own events, where that is proven.
+    pub(super) fn blind_before(&self, event: Option<(Boot, u64)>) -> Vec<Blind> {
+        let in_order = self.runs.values().all(|run| !run.out_of_order);
+        let event = event.filter(|_| in_order);
         let mut all = Vec::new();
-        let mut runs = self.runs.values().peekable();
-        while let Some(run) = runs.next() {
-            run.holes(&mut all);
-            let next = runs.peek();
+        let mut runs = self.runs.iter().peekable();
+        while let Some((BootKey(boot), run)) = runs.next() {
+            let until = event.filter(|(of, _)| of == boot).map(|(_, seq)| seq);
+            run.holes(until, &mut all);
+            if until.is_some() {
+                break;
+            }
+            let next = runs.peek().map(|(_, next)| next);
             if run.said_goodbye() || (next.is_none() && !run.silent) {
                 continue;
             }
@@ -332,7 +343,7 @@ impl Sources {
         if told { Heard::Tail } else { Heard::Hole }
     }
 
-    fn run(&self, id: SourceId, boot: Boot) -> Option<&Run> {
+    pub(super) fn run(&self, id: SourceId, boot: Boot) -> Option<&Run> {
         self.get(id).and_then(|source| source.runs.get(&BootKey(boot)))
     }
 

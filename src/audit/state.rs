@@ -366,6 +366,13 @@ impl Service {
         }
     }
 
+    /// One that was counted as pushed out while it was live was not.
+    pub(super) fn take_back(&mut self, at_us: i64) {
+        if let Some(counts) = self.minutes.get_mut(&at_us.div_euclid(60_000_000)) {
+            counts.1 = counts.1.saturating_sub(1);
+        }
+    }
+
     /// Whether too many acceptances pushed out a live signature in the minutes up to this one.
     pub(super) fn is_critical(&self, at_us: i64) -> bool {
         let minute = at_us.div_euclid(60_000_000);

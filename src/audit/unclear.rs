@@ -23,7 +23,9 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> Judged {
         facts.accepted.iter().filter(|accepted| accepted.is_unknown()).collect();
     let booked = facts.accepted.iter().any(Acceptance::stands);
     let only_held = unknowns.is_none_or(|unknowns| unknowns.only_held);
-    if only_held && booked && without_effect.is_empty() {
+    // An acceptance whose money did not move is told by its own rule: it is known what happened.
+    let decided = !facts.accepted.is_empty() && without_effect.is_empty();
+    if only_held && decided {
         return nothing;
     }
     let since_us = match (unknowns.map(|unknowns| &unknowns.first), without_effect.first()) {

@@ -105,7 +105,7 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, recent: &Recent)
     }
     let began_us = live.iter().map(|game| game.accepted.at_us).min().unwrap_or(as_of.at_us);
     let began_us = began_us.min(as_of.at_us);
-    if context.ledger.blind(context.sources, as_of.source, began_us, as_of.at_us).is_some() {
+    if context.ledger.blind(context.sources, began_us, as_of).is_some() {
         return Standing::Unknown("undersized_window_blind");
     }
     Standing::TooMany(TooMany { at: as_of.clone(), needed, order: known })

@@ -96,8 +96,7 @@ fn pooled(
             // By the clock of the block's source; clocks of two sources may differ.
             let ahead_us = sources.offset_us(block.at.source).unwrap_or(0);
             let from_us = at_us(&recent.at).saturating_sub(ahead_us).saturating_sub(SKEW_US);
-            let (own, to_us) = (block.at.source, block.at.at_us);
-            let heard = context.ledger.heard(sources, own, from_us, to_us);
+            let heard = context.ledger.heard(sources, from_us, &block.at);
             return heard == Coverage::Full && !known.contains(&signature);
         }
     }

@@ -156,6 +156,12 @@ impl Run {
             SourceState::Running => self.closing && heartbeat.last_seq <= self.last_seq_named,
         };
         self.last_seq_named = self.last_seq_named.max(heartbeat.last_seq);
+        // What it gave out after a heartbeat is waited for, also where that was overtaken.
+        let next_seq = heartbeat.last_seq.saturating_add(1);
+        if next_seq < self.heard_from {
+            self.waits.notice(self.top(), received_us);
+            self.heard_from = next_seq;
+        }
         true
     }
 
@@ -269,6 +275,14 @@ mod tests {
         run.receive(3, 0, 0, GRACE_US);
         run.receive(2, 0, 1, GRACE_US);
         assert_eq!(run.give_up(90_000_000, GRACE_US), []);
+    }
+
+    #[test]
+    fn what_was_given_out_after_an_overtaken_heartbeat_is_waited_for() {
+        let mut run = run(5);
+        run.receive(5, 0, 0, GRACE_US);
+        run.beat(&heartbeat(2, SourceState::Running), 1, 1_000_000);
+        assert_eq!(run.give_up(90_000_000, GRACE_US), [(3, 4)]);
     }
 
     #[test]

@@ -285,3 +285,27 @@ fn an_effect_that_nobody_knows_is_indeterminate() {
     world.hear(told(20.0, "a 1#3", "p", "r/1/70F", "processed").with("effect", "applied"));
     assert_eq!(world.only(Kind::IndeterminateOutcome).cause, "possibly_twice");
 }
+
+#[test]
+fn what_is_lost_after_a_block_says_nothing_of_it() {
+    for refused in [false, true] {
+        let mut world = watched();
+        world.hear(blocked(10.0, "a 1#2"));
+        if refused {
+            world.refuse("a", "1", 3);
+        }
+        world.hear(told(11.0, "a 1#4", "p", "r/2/5F", "processed"));
+        world.give_up("a", "1", 3, 3);
+        world.heartbeat(60.0, "a", "1", 4);
+        assert_eq!(world.only(Kind::FalseBlock).severity, Severity::Critical);
+    }
+}
+
+#[test]
+fn what_was_held_and_then_accepted_is_known_even_if_no_money_moved() {
+    let mut world = watched();
+    world.hear(told(10.0, "a 1#2", "p", "r/1/70F", "unknown").with("reason", "held"));
+    world.hear(told(12.0, "a 1#3", "p", "r/1/70F", "processed").with("effect", "failed"));
+    world.heartbeat(700.0, "a", "1", 3);
+    assert!(world.open(Kind::IndeterminateOutcome).is_empty());
+}

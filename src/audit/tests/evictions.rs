@@ -164,6 +164,8 @@ fn nothing_is_said_while_a_source_was_blind_since_the_game_began() {
     world.give_up("a", "1", 4, 5);
     world.wait_until(20.0);
     assert!(world.open(Kind::LiveEviction).is_empty());
+    world.wait_until(60.0);
+    assert!(world.open(Kind::LiveEviction).is_empty());
     assert_eq!(world.skipped()["live_eviction_blind"], 1);
 }
 
@@ -236,4 +238,96 @@ fn amounts_of_two_ledgers_are_two_rows() {
         rows.iter().map(|row| (row.ledger.clone().unwrap(), row.amounts.exposure)).collect();
     told.sort();
     assert_eq!(told, [("cash".to_owned(), 5), ("chips".to_owned(), 5)]);
+}
+
+#[test]
+fn a_replay_of_a_game_long_forgotten_begins_no_game() {
+    let mut world = World::new();
+    for game in 1..=12 {
+        let signature = format!("A/{game}/5");
+        world.hear(told(game as f64, &format!("a 1#{game}"), "p", &signature, "processed"));
+    }
+    world.hear(told(20.0, "a 1#13", "p", "A/1/5", "processed"));
+    world.hear(told(30.0, "a 1#14", "p", "A/11/5", "evicted").with("reason", "ttl"));
+    world.wait_until(40.0);
+    assert_eq!(world.only(Kind::LiveEviction).count, 1, "the games 11 and 12 are the newest");
+}
+
+#[test]
+fn in_a_window_for_all_players_the_very_next_number_pushed_it_out() {
+    for (pushed_by, live) in [(4, false), (5, true)] {
+        let mut world = World::new();
+        world.hear(told(0.0, "a 1#1", "p", "A/1/5", "processed"));
+        world.hear(told(1.0, "a 1#2", "p", "A/2/5", "processed"));
+        let window = serde_json::json!({"len": 2, "cap": 3, "scope": "source"});
+        world.hear(told(2.0, "a 1#3", "p", "A/1/5", "evicted").with("window", window));
+        if live {
+            world.hear(told(2.0, "a 1#4", "q", "B/1/5", "processed"));
+        }
+        world.hear(told(2.0, &format!("a 1#{pushed_by}"), "p", "A/3/5", "processed"));
+        world.wait_until(40.0);
+        assert_eq!(world.open(Kind::LiveEviction).len(), usize::from(live));
+    }
+}
+
+#[test]
+fn an_acceptance_that_comes_after_its_eviction_waits_for_the_hole_before_it() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(told(0.0, "a 1#1", "p", "A/1/5", "evicted").with("reason", "ttl"));
+    world.hear(told(10.0, "a 1#2", "p", "B/1/5", "processed"));
+    world.hear(told(30.0, "a 1#4", "p", "A/1/5", "processed"));
+    world.hear(told(20.0, "a 1#3", "q", "B/1/5", "processed"));
+    world.heartbeat(40.0, "a", "1", 4);
+    assert_eq!(world.only(Kind::LiveEviction).state, State::Confirmed);
+}
+
+#[test]
+fn an_eviction_whose_next_number_is_lost_is_skipped() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(told(0.0, "a 1#1", "p", "A/1/5", "processed"));
+    world.hear(told(10.0, "a 1#2", "p", "A/1/5", "evicted"));
+    world.hear(told(11.0, "a 1#4", "q", "A/1/5", "processed"));
+    world.give_up("a", "1", 3, 3);
+    world.heartbeat(60.0, "a", "1", 4);
+    assert!(world.open(Kind::LiveEviction).is_empty(), "3 may have begun the game after next");
+    assert_eq!(world.skipped()["live_eviction_blind"], 1);
+}
+
+#[test]
+fn a_goodbye_that_overtakes_the_last_event_costs_no_verdict() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.heartbeat(0.0, "b", "1", 0);
+    world.hear(told(0.0, "a 1#1", "p", "A/1/5", "processed"));
+    world.hear(told(10.0, "a 1#2", "p", "A/1/5", "evicted").with("reason", "ttl"));
+    world.goodbye(20.0, "b", "1", 1);
+    world.heartbeat(21.0, "a", "1", 2);
+    world.assert_quiet();
+    world.hear(told(19.0, "b 1#1", "q", "A/1/5", "processed"));
+    assert_eq!(world.only(Kind::LiveEviction).state, State::Confirmed);
+}
+
+#[test]
+fn what_is_disproved_does_not_count_for_the_share_that_is_critical() {
+    let mut world = World::new();
+    let mut seq = 0;
+    for i in 0..10 {
+        let mut tell = |world: &mut World, after: f64, signature: &str, outcome: &str| {
+            seq += 1;
+            let (who, player) = (format!("a 1#{seq}"), format!("p{i}"));
+            let at = f64::from(i) * 60.0 + after;
+            world.hear(told(at, &who, &player, signature, outcome));
+        };
+        tell(&mut world, 1.0, "A/1/5", "processed");
+        tell(&mut world, 2.0, "A/2/5", "processed");
+        tell(&mut world, 3.0, "A/1/5", "evicted");
+        world.wait_until(f64::from(i) * 60.0 + 20.0);
+        if i < 5 {
+            tell(&mut world, 21.0, "A/3/5", "processed");
+        }
+    }
+    let finding = world.only(Kind::LiveEviction);
+    assert_eq!((finding.count, finding.severity), (5, crate::audit::Severity::Warning));
 }

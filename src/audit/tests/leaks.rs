@@ -210,3 +210,21 @@ fn acceptances_beyond_those_kept_are_counted() {
     let leak = world.only(Kind::DuplicateLeak);
     assert_eq!((leak.count, leak.amounts.overpaid), (99, 990));
 }
+
+#[test]
+fn a_surplus_is_shown_beside_another_acceptance_never_beside_itself() {
+    let told_by = |leak: &Finding| {
+        let seqs: Vec<_> = leak.witnesses.iter().map(|witness| witness.seq).collect();
+        (leak.cause.clone(), seqs)
+    };
+    let world = pair(accepted(0.0, "a 1#1"), accepted(60.0, "a 1#2").with("ref", "x"));
+    let said = told_by(world.only(Kind::DuplicateLeak));
+    assert_eq!(said, ("unknown".into(), vec![Some(2), Some(1)]), "the ref is outside the contract");
+
+    let mut world = World::new();
+    world.hear(accepted(0.0, "a 1#1").with("ref", "x"));
+    world.hear(told(60.0, "a 1#2", "p", "r/1/-10F", "processed").with("reversal_of", "x"));
+    world.hear(accepted(120.0, "a 1#3").with("ref", "x"));
+    let said = told_by(world.only(Kind::DuplicateLeak));
+    assert_eq!(said, ("unknown".into(), vec![Some(1), Some(3)]), "the ref was voided");
+}

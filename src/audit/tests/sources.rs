@@ -287,3 +287,42 @@ fn a_hole_that_nobody_gives_up_holds_verdicts_up_for_an_hour_at_most() {
     assert_eq!(state_at(&mut world, 3_769.0), State::Suspected);
     assert_eq!(state_at(&mut world, 3_770.0), State::Confirmed);
 }
+
+#[test]
+fn a_hole_that_fills_in_part_counts_what_is_still_missing() {
+    for fills in [2, 3, 4] {
+        let mut world = World::new();
+        world.hear(event(0.0, "a 1#1"));
+        world.hear(event(10.0, "a 1#5"));
+        world.give_up("a", "1", 2, 4);
+        assert_eq!(world.only(Kind::TelemetryGap).count, 3);
+        world.hear(event(5.0, &format!("a 1#{fills}")));
+        assert_eq!(world.only(Kind::TelemetryGap).count, 2, "{fills} came");
+    }
+}
+
+#[test]
+fn a_hole_that_fills_in_part_lets_a_block_be_judged_again() {
+    let mut world = two_watched();
+    world.heartbeat(130.0, "b", "1", 3);
+    world.give_up("b", "1", 2, 3);
+    assert_eq!(verdict(&mut world, 110.0, 2), Some(Kind::UnverifiableBlock));
+    world.heartbeat(200.0, "a", "1", 2);
+    world.hear(event(115.0, "b 1#2"));
+    assert_eq!(world.open(Kind::FalseBlock).len(), 1, "only what came after it is missing");
+}
+
+#[test]
+fn what_a_first_boot_gave_out_after_an_overtaken_heartbeat_is_waited_for() {
+    for overtaken in [false, true] {
+        let mut world = World::new();
+        let mut telling: [&dyn Fn(&mut World); 2] =
+            [&|world| world.heartbeat(0.0, "a", "1", 2), &|world| world.hear(event(1.0, "a 1#5"))];
+        if overtaken {
+            telling.reverse();
+        }
+        telling.iter().for_each(|tell| tell(&mut world));
+        let source = world.audit.sources.iter().next().unwrap();
+        assert_eq!(source.blind().len(), 2, "before it was heard, and at 3 and 4");
+    }
+}
