@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::ingest::Ingest;
 use crate::metrics::MetricsError;
+use crate::outcome::Settings;
 use crate::store::{DatabaseLock, Store, StoreError};
 use crate::web::Server;
 
@@ -68,6 +69,9 @@ pub enum StartError {
     /// The judge's state can't be read back.
     #[error("can't go on with the audit: {0}")]
     Judge(StoreError),
+    /// Changed settings of the audit can't be written.
+    #[error("can't write the changed settings of the audit into the log ({0}); start it again")]
+    Settings(String),
     /// The operating system gives no thread.
     #[error("can't start a thread: {0}")]
     Thread(io::Error),
@@ -94,6 +98,7 @@ impl Application {
         let shared = Shared::new(store, clock).await?;
         let ingest = Ingest::start(shared.writer(&config)).await.map_err(told)?;
         let judge = JudgeThread::start(shared.judge(&config)).await?;
+        set(&shared.store, &ingest, &config.audit).await?;
         let alerts = AlertTask::start(shared.alerts(&config)?);
         let state = shared.web(ingest.clone(), config);
         let server = Server::new(listener, state).map_err(StartError::Server)?;
@@ -134,6 +139,17 @@ impl Application {
         tracing::info!("stopped");
         ended
     }
+}
+
+/// Has it written into the log if other settings of the audit hold than before.
+async fn set(store: &Store, ingest: &Ingest, settings: &Settings) -> Result<(), StartError> {
+    if store.settings_at_end().await.map_err(StartError::Judge)?.as_ref() != Some(settings) {
+        ingest
+            .set(settings.clone())
+            .await
+            .map_err(|why| StartError::Settings(format!("{why:?}")))?;
+    }
+    Ok(())
 }
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {

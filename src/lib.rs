@@ -1,7 +1,7 @@
 //! Independent audit of settlement deduplication: is every settlement booked exactly once?
 //!
-//! `outcome <- guard, audit, client <- store <- ingest, judge, alert, simulate <- web <- app <-
-//! cli`. Nothing points back. What is absent:
+//! `outcome <- guard, audit, client <- store <- ingest, judge, alert, simulate <- redo, web <- app
+//! <- cli`. Nothing points back. What is absent:
 //!
 //! - `outcome`, `guard` and `audit` have no clock, task, database or JSON.
 //! - Nothing but `store` names sqlx; nothing but `web` names actix.
@@ -20,6 +20,7 @@ pub mod judge;
 pub mod limits;
 pub mod metrics;
 pub mod outcome;
+pub mod redo;
 pub mod simulate;
 pub mod store;
 pub mod vitals;

@@ -13,10 +13,9 @@ use super::finding::OrderKnown;
 use super::order::{Moment, order};
 use super::player::{GameFacts, PlayerFacts};
 use super::rule::Context;
-use super::settings::Settings;
 use super::settle_groups::Counted;
 use super::source::Sources;
-use crate::outcome::{Reason, Signature, Window, WindowScope};
+use crate::outcome::{Reason, Settings, Signature, Window, WindowScope};
 
 /// Without numbers, the acceptance that pushed it out follows within this (audit.md).
 const PUSHED_WITHIN_US: i64 = 2_000_000;

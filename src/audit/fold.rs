@@ -36,6 +36,7 @@ impl Audit {
             Body::Transition(transition) => self.transition(transition, record.position),
             Body::TransitionConflict(other) => self.transition_conflict(other, record.position),
             Body::Tick => {}
+            Body::Settings(settings) => self.set(settings),
         }
     }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::Coverage;
 use super::order::{Moment, SKEW_US};
-use super::settings::Settings;
 use super::source::{Source, SourceId, Sources};
+use crate::outcome::Settings;
 
 /// One book.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -66,7 +66,6 @@ mod room;
 mod row;
 mod rule;
 mod run;
-mod settings;
 mod settle;
 mod settle_evictions;
 mod settle_groups;
@@ -96,13 +95,14 @@ pub use message::MessageFacts;
 pub use player::PlayerFacts;
 pub use room::RoomFacts;
 pub use row::Row;
-pub use settings::{ReuseAfter, Settings};
 pub use source::{Blind, Source, SourceId, Sources};
 pub use state::{Audit, MinuteKey, Service, player_key};
 pub use table::{
     Facts, MessageKey, Needs, PlayerKey, RefKey, RoomKey, SignatureKey, Stored, Table,
 };
 pub use waits::{Wait, Waiting, Waits};
+
+pub use crate::outcome::{ReuseAfter, Settings};
 
 #[cfg(test)]
 mod tests;

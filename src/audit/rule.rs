@@ -8,9 +8,8 @@ use super::kind::Kind;
 use super::ledger::Ledger;
 use super::order::Moment;
 use super::row::Verdict;
-use super::settings::Settings;
 use super::source::Sources;
-use crate::outcome::Amounts;
+use crate::outcome::{Amounts, Settings};
 
 /// What the audit knows around a key.
 #[derive(Clone, Copy)]

@@ -15,11 +15,10 @@ use super::group::Group;
 use super::kind::Kind;
 use super::ledger::Ledgers;
 use super::rule::Context;
-use super::settings::Settings;
 use super::source::Sources;
 use super::table::{Facts, Needs, PlayerKey, RefKey, SignatureKey};
 use super::waits::{Wait, Waits};
-use crate::outcome::{Body, Event, Id, KeyedHash, Outcome, Record, Signature};
+use crate::outcome::{Body, Event, Id, KeyedHash, Outcome, Record, Settings, Signature};
 
 /// Minutes over which the share of live evictions is taken (audit.md).
 const RATE_MINUTES: i64 = 15;
@@ -44,6 +43,7 @@ pub type MinuteKey = (String, String, i64);
 #[derive(Clone, Debug)]
 pub struct Audit {
     pub(super) settings: Settings,
+    settings_changed: bool,
     pub(super) hash: KeyedHash,
     /// The sources.
     pub sources: Sources,
@@ -75,6 +75,7 @@ impl Audit {
     pub fn new(settings: Settings, hash: KeyedHash) -> Self {
         Self {
             settings,
+            settings_changed: false,
             hash,
             sources: Sources::default(),
             ledgers: Ledgers::default(),
@@ -100,6 +101,17 @@ impl Audit {
         let mut state = Self::new(settings, hash);
         state.facts.complete = true;
         state
+    }
+
+    /// From here on other settings hold. What waits already goes on waiting as long as it would.
+    pub(super) fn set(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
+        self.settings_changed = true;
+    }
+
+    /// What is set, if that changed since the last call.
+    pub fn take_settings(&mut self) -> Option<&Settings> {
+        std::mem::take(&mut self.settings_changed).then_some(&self.settings)
     }
 
     /// Takes back the time of receipt that was reached.

@@ -8,6 +8,7 @@ mod demo;
 mod serve;
 mod settings;
 mod simulate;
+mod verify;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -36,6 +37,10 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Pushes simulated settlements to a collector
     Simulate(simulate::SimulateArgs),
+    /// Folds the log again and names every difference to what is stored; the server may run
+    Verify(SettingArgs),
+    /// Folds the log again and stores what it says; the server must be stopped
+    Rebuild(SettingArgs),
     /// Prints the configuration in force and where each value comes from
     CheckConfig(SettingArgs),
 }
@@ -58,6 +63,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(settings) => serve::run(&settings).await,
         Command::Demo(demo) => demo::run(demo).await,
         Command::Simulate(simulate) => simulate::run(simulate).await,
+        Command::Verify(settings) => verify::verify(&settings).await,
+        Command::Rebuild(settings) => verify::rebuild(&settings).await,
         Command::CheckConfig(settings) => check_config::run(&settings),
     }
 }

@@ -4,7 +4,7 @@
 use super::Refusal;
 use super::said::Said;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Refused, Transition};
+use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Refused, Settings, Transition};
 
 /// One thing for the log.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) enum Item {
     Refused(Box<Refusal>),
     /// A person's decision.
     Closed(Box<Closed>),
+    /// Other settings of the audit.
+    Settings(Box<Settings>),
 }
 
 /// An outcome or a transition, with what the log needs of it.

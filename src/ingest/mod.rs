@@ -28,10 +28,12 @@ use std::sync::Arc;
 pub use self::answer::{Answer, Busy, EventError};
 pub use self::queue::Ingest;
 pub use self::room::Admission;
+use self::tally::Tally;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::outcome::Refused;
+use crate::outcome::{Event, Refused};
 use crate::store::Store;
+use crate::store::rollups::{LatencyCount, OutcomeCount};
 use crate::vitals::Vitals;
 
 /// What ingest works with.
@@ -58,6 +60,15 @@ pub struct Refusal {
     pub is_transition: bool,
     /// Keyed hash of its whole text: its identity where it names none that can be read.
     pub content: [u8; 16],
+}
+
+/// The rollups by minute of these events, as the ack writes them.
+pub fn rollups_of<'a>(
+    events: impl Iterator<Item = &'a Event>,
+) -> (Vec<OutcomeCount>, Vec<LatencyCount>) {
+    let mut tally = Tally::default();
+    events.for_each(|event| tally.write(event));
+    tally.rows()
 }
 
 #[cfg(test)]

@@ -190,6 +190,10 @@ impl<'a> Planner<'a> {
                 answer.written += 1;
                 self.record(&Body::Closed(closed.as_ref().clone()))
             }
+            Item::Settings(settings) => {
+                answer.written += 1;
+                self.record(&Body::Settings(settings.as_ref().clone()))
+            }
         }
     }
 

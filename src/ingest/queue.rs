@@ -13,7 +13,7 @@ use super::writer::Writer;
 use super::{Answer, Busy, Parts, Refusal};
 use crate::clock::Clock;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Transition};
+use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Settings, Transition};
 use crate::store::StoreError;
 use crate::vitals::Vitals;
 
@@ -140,6 +140,11 @@ impl Ingest {
     /// Writes a person's decision about a finding into the log; the judge follows it.
     pub async fn close_finding(&self, closed: Closed) -> Result<(), Busy> {
         self.write(vec![Item::Closed(Box::new(closed))], 0, None).await.map(|_| ())
+    }
+
+    /// Writes into the log that other settings of the audit hold from here on.
+    pub async fn set(&self, settings: Settings) -> Result<(), Busy> {
+        self.write(vec![Item::Settings(Box::new(settings))], 0, None).await.map(|_| ())
     }
 
     /// Looks at the clock once: silences, holes given up, ticks. The writer does it every second

@@ -114,6 +114,7 @@ impl World {
             Body::Tick => "tick".into(),
             Body::Transition(said) => format!("transition {}", seq(said.seq)),
             Body::TransitionConflict(said) => format!("transition_conflict {}", seq(said.seq)),
+            Body::Settings(_) => "settings".into(),
         };
         self.bodies().await.into_iter().map(short).collect()
     }

@@ -8,9 +8,13 @@ const PLAYERS_MAX: usize = 40_000;
 /// Settlements kept between steps: under 1 KiB each, 100 MB.
 const SETTLEMENTS_MAX: usize = 100_000;
 
-/// The audit as it was after the last stored step.
-pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit, StoreError> {
-    let mut audit = Audit::new(settings.clone(), store.hash());
+/// The audit as it was after the last stored step. `settings` hold from the first record on; later
+/// ones are records themselves.
+pub(crate) async fn restore(store: &Store, settings: &Settings) -> Result<Audit, StoreError> {
+    store.begin_audit(settings).await?;
+    let mut stored: Vec<Settings> = store.read_part_by_name(part::SETTINGS, &[""]).await?;
+    let settings = stored.pop().unwrap_or_else(|| settings.clone());
+    let mut audit = Audit::new(settings, store.hash());
     let mut sources: Vec<Source> = store.read_part(part::SOURCE).await?;
     sources.sort_by_key(|source| source.id);
     sources.into_iter().for_each(|source| audit.sources.restore(source));
@@ -45,6 +49,6 @@ pub(super) async fn restore(store: &Store, settings: &Settings) -> Result<Audit,
 }
 
 /// Lets go of stored facts beyond the bound.
-pub(super) fn bound(audit: &mut Audit) {
+pub(crate) fn bound(audit: &mut Audit) {
     audit.facts.forget_beyond(PLAYERS_MAX, SETTLEMENTS_MAX);
 }

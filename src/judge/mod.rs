@@ -4,7 +4,7 @@
 //! findings and progress in one transaction. Tests drive it; [`run`] does so on a thread of its
 //! own, woken by the writer.
 
-mod memory;
+pub(crate) mod memory;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,
-    /// `[audit]`.
+    /// `[audit]` of a new database; of another, the log says what holds.
     pub settings: Settings,
 }
 
@@ -160,7 +160,11 @@ async fn save(
 }
 
 /// Loads what the records need, as far as that can be seen before they are folded.
-async fn load_for(store: &Store, audit: &mut Audit, records: &[Record]) -> Result<(), StoreError> {
+pub(crate) async fn load_for(
+    store: &Store,
+    audit: &mut Audit,
+    records: &[Record],
+) -> Result<(), StoreError> {
     loop {
         let needs = audit.needs(records);
         if needs.is_empty() {
@@ -170,7 +174,12 @@ async fn load_for(store: &Store, audit: &mut Audit, records: &[Record]) -> Resul
     }
 }
 
-async fn fold(store: &Store, audit: &mut Audit, record: &Record) -> Result<(), StoreError> {
+/// Folds one record, and settles what is due by it.
+pub(crate) async fn fold(
+    store: &Store,
+    audit: &mut Audit,
+    record: &Record,
+) -> Result<(), StoreError> {
     if let Some(id) = audit.needs_finding(record)
         && let Some(finding) = store.finding(id).await?
     {

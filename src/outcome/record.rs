@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Boot, Event, Heartbeat, Id, SourceName, Transition};
+use super::{Boot, Event, Heartbeat, Id, Settings, SourceName, Transition};
 
 /// A place in the log: (collector, n), n without holes for each collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub enum Body {
     Transition(Box<Transition>),
     /// The other content of a known transition.
     TransitionConflict(Box<Transition>),
+    /// What of the audit is set was changed.
+    Settings(Settings),
 }
 
 /// An event that was not taken, with as much of its identity as could be read.

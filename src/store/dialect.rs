@@ -1,5 +1,6 @@
 //! What differs between databases: connecting, settings, migrations.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
@@ -41,6 +42,11 @@ pub(super) async fn connect(path: &str) -> Result<SqliteConnection, StoreError> 
     Ok(options(path).pragma("cache_size", "-262144").connect().await?)
 }
 
+/// A connection that can't write, to a database that is there.
+pub(super) async fn connect_to_read(path: &str) -> Result<SqliteConnection, StoreError> {
+    Ok(options(path).create_if_missing(false).pragma("query_only", "on").connect().await?)
+}
+
 /// Cache of one reader, in KiB: SQLite's own 2 MB make the judge read the same pages again.
 const READER_CACHE: &str = "-32768";
 
@@ -62,6 +68,18 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Sto
     })
 }
 
+const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
+
+/// Refuses tables of another version of the program.
+pub(super) async fn is_current(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let version: i64 = sqlx::query_scalar(VERSION).fetch_one(connection).await?;
+    match version.cmp(&(MIGRATIONS.len() as i64)) {
+        Ordering::Less => Err(StoreError::Older),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(StoreError::Newer(version)),
+    }
+}
+
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
 /// Moves the write-ahead log into the database file, which is then whole by itself.
@@ -77,6 +95,13 @@ const HASH_KEY_READ: &str = "SELECT value FROM meta WHERE name = 'hash_key'";
 /// The key of the database's keyed hash, made once.
 pub(super) async fn hash_key(connection: &mut SqliteConnection) -> Result<KeyedHash, StoreError> {
     sqlx::query(HASH_KEY_MAKE).execute(&mut *connection).await?;
+    read_hash_key(connection).await
+}
+
+/// The key of the database's keyed hash, which must be there.
+pub(super) async fn read_hash_key(
+    connection: &mut SqliteConnection,
+) -> Result<KeyedHash, StoreError> {
     let text: String = sqlx::query_scalar(HASH_KEY_READ).fetch_one(connection).await?;
     let unreadable = || StoreError::Unreadable { table: "meta", detail: "hash_key".into() };
     let key = u128::from_str_radix(&text, 16).map_err(|_| unreadable())?;
@@ -93,7 +118,16 @@ pub(super) async fn collector_id(
     name: &str,
 ) -> Result<i64, StoreError> {
     sqlx::query(COLLECTOR_MAKE).bind(name).execute(&mut *connection).await?;
-    Ok(sqlx::query_scalar(COLLECTOR_READ).bind(name).fetch_one(connection).await?)
+    read_collector_id(connection, name).await
+}
+
+/// The number of a collector that has been here.
+pub(super) async fn read_collector_id(
+    connection: &mut SqliteConnection,
+    name: &str,
+) -> Result<i64, StoreError> {
+    let id = sqlx::query_scalar(COLLECTOR_READ).bind(name).fetch_optional(connection).await?;
+    id.ok_or_else(|| StoreError::NoCollector(name.to_owned()))
 }
 
 #[cfg(test)]

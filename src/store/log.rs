@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
-use super::{Store, StoreError};
-use crate::outcome::{Body, Position, Record};
+use super::{Store, StoreError, part};
+use crate::outcome::{Body, Position, Record, Settings};
 
 /// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
 const ROWS_OF_A_STATEMENT: usize = 100;
@@ -42,6 +42,7 @@ const TICK: i64 = 8;
 pub const TRANSITION: i64 = 9;
 /// The kind of a transition that tells a known identity with other content.
 pub const TRANSITION_CONFLICT: i64 = 10;
+const SETTINGS: i64 = 11;
 
 /// The stored form of a body: its kind, and its JSON.
 pub fn encode(body: &Body) -> Result<(i64, String), StoreError> {
@@ -56,6 +57,7 @@ pub fn encode(body: &Body) -> Result<(i64, String), StoreError> {
         Body::Tick => (TICK, "{}".into()),
         Body::Transition(transition) => (TRANSITION, json(transition)?),
         Body::TransitionConflict(transition) => (TRANSITION_CONFLICT, json(transition)?),
+        Body::Settings(settings) => (SETTINGS, json(settings)?),
     })
 }
 
@@ -72,6 +74,7 @@ pub fn decode(kind: i64, body: &str) -> Result<Body, StoreError> {
         TICK => Body::Tick,
         TRANSITION => Body::Transition(parse(body)?),
         TRANSITION_CONFLICT => Body::TransitionConflict(parse(body)?),
+        SETTINGS => Body::Settings(parse(body)?),
         _ => return Err(unreadable(format!("kind {kind}"))),
     })
 }
@@ -115,7 +118,25 @@ const END: &str = "SELECT max( \
 const LAST_RECEIVED: &str =
     "SELECT received_us FROM records WHERE collector = $1 ORDER BY n DESC LIMIT 1";
 
+const LAST_SETTINGS: &str = "SELECT body FROM records WHERE collector = $1 AND n > $2 \
+     AND kind = $3 ORDER BY n DESC LIMIT 1";
+
 impl Store {
+    /// What is set at the end of the log; `None` before the judge began.
+    pub async fn settings_at_end(&self) -> Result<Option<Settings>, StoreError> {
+        let judged = self.read_progress(self.collector).await?;
+        let body: Option<String> = sqlx::query_scalar(LAST_SETTINGS)
+            .bind(self.collector)
+            .bind(judged)
+            .bind(SETTINGS)
+            .fetch_optional(self.readers())
+            .await?;
+        match body {
+            Some(body) => Ok(Some(parse(&body)?)),
+            None => Ok(self.read_part_by_name(part::SETTINGS, &[""]).await?.pop()),
+        }
+    }
+
     /// The records of one collector after a position, in order, at most `limit`.
     pub async fn read_records(
         &self,
@@ -153,7 +174,7 @@ fn record(collector: i64, row: &SqliteRow) -> Result<Record, StoreError> {
 mod tests {
     use super::*;
     use crate::outcome::{
-        Boot, Closed, Event, GivenUp, Heartbeat, Refused, Silent, SourceName, Transition,
+        Boot, Closed, Event, GivenUp, Heartbeat, Refused, Settings, Silent, SourceName, Transition,
     };
 
     fn event() -> Box<Event> {
@@ -199,6 +220,7 @@ mod tests {
             Body::Tick,
             Body::Transition(transition.clone()),
             Body::TransitionConflict(transition),
+            Body::Settings(Settings::default()),
         ]
     }
 

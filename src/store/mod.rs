@@ -8,6 +8,7 @@
 mod advice;
 pub mod alerts;
 mod alerts_read;
+pub mod compare;
 mod deliveries;
 mod dialect;
 mod facts;
@@ -82,6 +83,14 @@ pub enum StoreError {
     /// Another process has the database.
     #[error("another dedupwatch uses it; stop that one first, or choose another with --database")]
     InUse,
+    /// No collector of this name has written to it.
+    #[error(
+        "no collector called {0:?} has written to it; name the one by --config or its variable"
+    )]
+    NoCollector(String),
+    /// An earlier version of the program made its tables.
+    #[error("its tables are of an earlier version of dedupwatch; start this version on it once")]
+    Older,
     /// A later version of the program made its tables.
     #[error("its tables are of a later version of dedupwatch (migration {0}); start that version")]
     Newer(i64),
@@ -106,9 +115,34 @@ impl Store {
         dialect::migrate(&mut writer).await?;
         let hash = dialect::hash_key(&mut writer).await?;
         let collector = dialect::collector_id(&mut writer, collector).await?;
-        let readers = dialect::readers(path, READERS).await?;
+        Self::of(path, writer, hash, collector).await
+    }
+
+    /// Opens the database of a collector that may be running, for reading only.
+    pub async fn open_to_read(url: &str, collector: &str) -> Result<Self, StoreError> {
+        let path = path_of(url)?;
+        let mut writer = dialect::connect_to_read(path).await?;
+        dialect::is_current(&mut writer).await?;
+        let hash = dialect::read_hash_key(&mut writer).await?;
+        let collector = dialect::read_collector_id(&mut writer, collector).await?;
+        Self::of(path, writer, hash, collector).await
+    }
+
+    /// Makes an empty database at this path with the keys of another, for its log folded again.
+    pub async fn open_scratch(path: &str, of: &Self) -> Result<Self, StoreError> {
+        let mut writer = dialect::connect(path).await?;
+        dialect::migrate(&mut writer).await?;
+        Self::of(path, writer, of.hash, of.collector).await
+    }
+
+    async fn of(
+        path: &str,
+        writer: SqliteConnection,
+        hash: KeyedHash,
+        collector: i64,
+    ) -> Result<Self, StoreError> {
         Ok(Self {
-            readers,
+            readers: dialect::readers(path, READERS).await?,
             writer: Mutex::new(writer),
             hash,
             collector,

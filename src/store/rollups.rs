@@ -1,8 +1,8 @@
 //! Outcomes and latencies by minute, moved with the events that they count.
 
-use sqlx::SqliteConnection;
+use sqlx::{Connection as _, SqliteConnection};
 
-use super::StoreError;
+use super::{Store, StoreError};
 use crate::outcome::{Id, Outcome};
 
 /// Outcomes of one minute to add.
@@ -35,6 +35,22 @@ pub struct LatencyCount {
     pub buckets: Vec<u64>,
     /// Their sum.
     pub sum_us: u64,
+}
+
+impl Store {
+    /// Adds to the rollups in a transaction of their own.
+    pub async fn add_rollups(
+        &self,
+        outcomes: &[OutcomeCount],
+        latencies: &[LatencyCount],
+    ) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        add_outcomes(&mut transaction, outcomes).await?;
+        add_latencies(&mut transaction, latencies).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
 }
 
 const OUTCOME_ADD: &str = "INSERT INTO rollups (service, env, minute, outcome, count) \

@@ -29,6 +29,10 @@ pub mod part {
     pub const GROUP: &str = "group";
     /// Rows `more`.
     pub const MORE: &str = "more";
+    /// What is set: at the position that was reached, and ([`BASE`]) before the first record.
+    pub const SETTINGS: &str = "settings";
+    /// The name of what was set before the first record.
+    pub const BASE: &str = "base";
     /// Rows that minutes opened.
     pub const OPENED: &str = "opened";
     /// Who waits for time.
@@ -82,6 +86,9 @@ impl Step {
                 Some(waiting) => parts.put(part::WAIT, &wait, waiting)?,
                 None => parts.drop(part::WAIT, &wait)?,
             }
+        }
+        if let Some(settings) = audit.take_settings() {
+            parts.put(part::SETTINGS, &"", settings)?;
         }
         parts.put(part::RECEIVED, &"", &audit.received_us())?;
         Ok(Self {

@@ -11,7 +11,7 @@ use super::facts::{json, parse};
 use super::gauges::read_amount;
 use super::{Store, StoreError, part};
 use crate::audit::{Change, Finding, Kind, SumKey, Sums};
-use crate::outcome::Amounts;
+use crate::outcome::{Amounts, Settings};
 
 const PUT: &str = "INSERT INTO findings (id, kind, severity, state, service, env, ledger, \
      player, first_us, last_us, body, opened_us, gained_us, change) \
@@ -145,7 +145,22 @@ const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_conf
 const LEDGERS_AFTER: &str = "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
      AND body ->> 'first_us' > $2 AND body ->> 'first_us' < $3";
 
+const PUT_BASE: &str = "INSERT INTO audit_state (part, name, body) VALUES ($1, $2, $4), ($1, $3, $4) \
+     ON CONFLICT (part, name) DO NOTHING";
+
 impl Store {
+    /// Before the first record: what is set. Changes nothing once there is something.
+    pub async fn begin_audit(&self, settings: &Settings) -> Result<(), StoreError> {
+        sqlx::query(PUT_BASE)
+            .bind(part::SETTINGS)
+            .bind(json(&"")?)
+            .bind(json(&part::BASE)?)
+            .bind(json(settings)?)
+            .execute(&mut *self.writer().await)
+            .await?;
+        Ok(())
+    }
+
     /// How far the judge is in a collector's part of the log.
     pub async fn read_progress(&self, collector: i64) -> Result<i64, StoreError> {
         let n = sqlx::query_scalar(PROGRESS).bind(collector);

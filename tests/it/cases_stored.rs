@@ -11,6 +11,7 @@ use dedupwatch::ingest::decode::{self, Context, Format};
 use dedupwatch::ingest::{Ingest, Parts};
 use dedupwatch::judge::{self, Judge};
 use dedupwatch::metrics::Metrics;
+use dedupwatch::redo;
 use dedupwatch::store::{FindingFilter, Store};
 use dedupwatch::vitals::Vitals;
 use serde_json::{Value, json};
@@ -153,6 +154,8 @@ async fn run(case: &Case, way: Way) -> Vec<Finding> {
     collector.reopen = false;
     collector = collector.wait(45_000_000).await;
     collector = collector.wait(45_000_000).await;
+    let verified = redo::verify(&url, "collector-1").await.unwrap();
+    assert!(verified.tables.is_empty(), "{} {way:?}: {:#?}", case.id, verified.tables);
     collector.findings().await
 }
 

@@ -23,3 +23,4 @@ mod story;
 mod support;
 mod tidy;
 mod transitions;
+mod verify;

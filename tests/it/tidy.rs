@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, lowest first. A part names only parts of a lower rank: nothing points back, and
 /// parts of one rank don't know each other.
-const RANKS: [(&str, u8); 17] = [
+const RANKS: [(&str, u8); 18] = [
     ("limits", 0),
     ("clock", 0),
     ("outcome", 1),
@@ -21,6 +21,7 @@ const RANKS: [(&str, u8); 17] = [
     ("judge", 6),
     ("alert", 6),
     ("simulate", 6),
+    ("redo", 7),
     ("web", 7),
     ("app", 8),
     ("cli", 9),

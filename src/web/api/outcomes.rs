@@ -80,6 +80,7 @@ pub(super) fn view(record: &Record) -> RecordView {
         Body::Tick => ("tick", None),
         Body::Transition(transition) => ("transition", text::of(transition)),
         Body::TransitionConflict(transition) => ("transition_conflict", text::of(transition)),
+        Body::Settings(settings) => ("settings", text::of(settings)),
     };
     RecordView {
         position: format_position(record.position),

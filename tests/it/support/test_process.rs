@@ -107,6 +107,11 @@ impl TestProcess {
         Self::run(folder, flags, std::mem::take(&mut self.variables)).await
     }
 
+    /// From the next start on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.variables.push((name.into(), value.into()));
+    }
+
     /// The database's URL.
     pub fn database(&self) -> String {
         database_in(self.folder.path())

@@ -1,9 +1,12 @@
-//! What of the audit can be set, with the defaults of `audit.md`.
+//! What of the audit can be set, with the defaults of `audit.md`. A change is a record of the
+//! log: the log folded again says the same.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// `[audit]` of the configuration. All times in microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// How long a live eviction waits for the acceptance that pushed it out.
     pub eviction_grace_us: i64,
@@ -24,7 +27,7 @@ pub struct Settings {
 }
 
 /// How far apart two honest uses of one signature are at least, by ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReuseAfter {
     /// Where nothing else is said: what senders promise (design.md: 90 days).
     pub default_us: i64,
@@ -34,7 +37,7 @@ pub struct ReuseAfter {
 
 impl ReuseAfter {
     /// In this ledger.
-    pub(super) fn in_us(&self, ledger: &str) -> i64 {
+    pub fn in_us(&self, ledger: &str) -> i64 {
         self.of_us.get(ledger).copied().unwrap_or(self.default_us)
     }
 }

@@ -1,0 +1,305 @@
+//! What is stored beside what the log says when it is folded again.
+//!
+//! The log folded again stands in a database of its own ([`Store::open_scratch`]), which one
+//! connection attaches as `redone`: so whole tables are compared, or replaced, by one statement
+//! each. Tables that are no fold of the log are not among them: the log itself, identities, what
+//! alerts and notifications were, counters.
+
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::{Store, StoreError, dialect, part, path_of};
+use crate::audit::{PlayerFacts, RefFacts, SignatureFacts, Stored};
+
+/// Differences of one table that are told one by one; the rest is counted.
+pub const TOLD_MAX: i64 = 100;
+
+/// One row that is not as the log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which table.
+    pub table: &'static str,
+    /// Which row.
+    pub key: String,
+    /// What is stored; `None` if there is no such row.
+    pub stored: Option<String>,
+    /// What the log says; `None` if it says nothing of it.
+    pub redone: Option<String>,
+}
+
+/// The differences of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDifferences {
+    /// Which table.
+    pub table: &'static str,
+    /// How many rows differ.
+    pub count: i64,
+    /// The first [`TOLD_MAX`] of them.
+    pub told: Vec<Difference>,
+}
+
+/// One table that is a fold of the log.
+struct Table {
+    name: &'static str,
+    /// Rows that differ: key, stored, redone, and how many there are in all.
+    differing: &'static str,
+    clear: &'static str,
+    fill: &'static str,
+    /// Makes a body readable.
+    read: fn(&[u8]) -> String,
+}
+
+fn text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
+}
+
+fn facts<T: Stored>(body: &[u8]) -> String {
+    let read = super::packed::unpack::<T>(body).and_then(|facts| {
+        let rows = super::facts::json(&facts.rows())?;
+        Ok(format!("{} rows {rows}", super::facts::json(&facts)?))
+    });
+    read.unwrap_or_else(|why| why.to_string())
+}
+
+const PLAYERS: &str = "SELECT CAST(player AS TEXT), a.body, b.body, count(*) OVER () \
+     FROM main.players AS a FULL JOIN redone.players AS b USING (player) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY player LIMIT $1";
+const SIGNATURES: &str = "SELECT player || '/' || signature, a.body, b.body, count(*) OVER () \
+     FROM main.signatures AS a FULL JOIN redone.signatures AS b USING (player, signature) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY player, signature LIMIT $1";
+const REFS: &str = "SELECT player || '/' || ref, a.body, b.body, count(*) OVER () \
+     FROM main.refs AS a FULL JOIN redone.refs AS b USING (player, ref) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY player, ref LIMIT $1";
+const DELIVERIES: &str = "SELECT player || '/' || occurred_us || '/' || collector || '.' || n, \
+     CASE WHEN a.here IS NOT NULL THEN x'' END, CASE WHEN b.here IS NOT NULL THEN x'' END, \
+     count(*) OVER () FROM (SELECT *, 1 AS here FROM main.deliveries) AS a \
+     FULL JOIN (SELECT *, 1 AS here FROM redone.deliveries) AS b \
+     USING (player, occurred_us, collector, n) WHERE a.here IS DISTINCT FROM b.here \
+     ORDER BY player, occurred_us, collector, n LIMIT $1";
+const STATE: &str = "SELECT part || ' ' || name, CAST(a.body AS BLOB), CAST(b.body AS BLOB), \
+     count(*) OVER () FROM main.audit_state AS a FULL JOIN redone.audit_state AS b \
+     USING (part, name) WHERE part <> 'change' AND a.body IS DISTINCT FROM b.body \
+     ORDER BY part, name LIMIT $1";
+const FINDINGS: &str = "SELECT id, CAST(a.said AS BLOB), CAST(b.said AS BLOB), \
+     count(*) OVER () FROM \
+     (SELECT id, json_array(opened_us, gained_us, state, severity, first_us, last_us, \
+      json(body)) AS said FROM main.findings) AS a FULL JOIN \
+     (SELECT id, json_array(opened_us, gained_us, state, severity, first_us, last_us, \
+      json(body)) AS said FROM redone.findings) AS b USING (id) \
+     WHERE a.said IS DISTINCT FROM b.said ORDER BY id LIMIT $1";
+const SUMS: &str = "SELECT json_array(kind, service, env, ledger), CAST(a.said AS BLOB), \
+     CAST(b.said AS BLOB), count(*) OVER () FROM \
+     (SELECT *, json_array(confirmed_ever, open_confirmed, open_suspected, overpaid, \
+      overcharged, underpaid, undercharged, exposure) AS said FROM main.finding_sums) AS a \
+     FULL JOIN (SELECT *, json_array(confirmed_ever, open_confirmed, open_suspected, overpaid, \
+      overcharged, underpaid, undercharged, exposure) AS said FROM redone.finding_sums) AS b \
+     USING (kind, service, env, ledger) WHERE a.said IS DISTINCT FROM b.said \
+     ORDER BY kind, service, env, ledger LIMIT $1";
+const PROGRESS: &str = "SELECT CAST(collector AS TEXT), CAST(a.n AS BLOB), CAST(b.n AS BLOB), \
+     count(*) OVER () FROM main.progress AS a FULL JOIN redone.progress AS b USING (collector) \
+     WHERE a.n IS DISTINCT FROM b.n ORDER BY collector LIMIT $1";
+const ROLLUPS: &str = "SELECT json_array(service, env, minute, outcome), \
+     CAST(a.count AS BLOB), CAST(b.count AS BLOB), count(*) OVER () FROM main.rollups AS a \
+     FULL JOIN redone.rollups AS b USING (service, env, minute, outcome) \
+     WHERE a.count IS DISTINCT FROM b.count ORDER BY service, env, minute, outcome LIMIT $1";
+const LATENCIES: &str = "SELECT json_array(service, env, minute, metric), \
+     CAST(a.said AS BLOB), CAST(b.said AS BLOB), count(*) OVER () FROM \
+     (SELECT *, buckets || ' ' || sum_us AS said FROM main.latencies) AS a FULL JOIN \
+     (SELECT *, buckets || ' ' || sum_us AS said FROM redone.latencies) AS b \
+     USING (service, env, minute, metric) WHERE a.said IS DISTINCT FROM b.said \
+     ORDER BY service, env, minute, metric LIMIT $1";
+
+/// All tables that are a fold of the log.
+const TABLES: [Table; 10] = [
+    Table {
+        name: "players",
+        differing: PLAYERS,
+        clear: "DELETE FROM main.players",
+        fill: "INSERT INTO main.players SELECT * FROM redone.players",
+        read: facts::<PlayerFacts>,
+    },
+    Table {
+        name: "signatures",
+        differing: SIGNATURES,
+        clear: "DELETE FROM main.signatures",
+        fill: "INSERT INTO main.signatures SELECT * FROM redone.signatures",
+        read: facts::<SignatureFacts>,
+    },
+    Table {
+        name: "refs",
+        differing: REFS,
+        clear: "DELETE FROM main.refs",
+        fill: "INSERT INTO main.refs SELECT * FROM redone.refs",
+        read: facts::<RefFacts>,
+    },
+    Table {
+        name: "deliveries",
+        differing: DELIVERIES,
+        clear: "DELETE FROM main.deliveries",
+        fill: "INSERT INTO main.deliveries SELECT * FROM redone.deliveries",
+        read: text,
+    },
+    Table {
+        name: "audit_state",
+        differing: STATE,
+        clear: "DELETE FROM main.audit_state WHERE part <> 'change'",
+        fill: "INSERT INTO main.audit_state SELECT * FROM redone.audit_state \
+               WHERE part <> 'change'",
+        read: text,
+    },
+    Table {
+        name: "findings",
+        differing: FINDINGS,
+        // Rows keep the number of their last change, so that nobody is told of them anew.
+        clear: "CREATE TEMPORARY TABLE kept AS SELECT id, change FROM main.findings; \
+                DELETE FROM main.findings",
+        fill: "INSERT INTO main.findings SELECT r.id, kind, severity, state, service, env, \
+               ledger, player, first_us, last_us, body, opened_us, gained_us, \
+               coalesce(kept.change, 0) FROM redone.findings AS r \
+               LEFT JOIN temp.kept ON kept.id = r.id; DROP TABLE temp.kept",
+        read: text,
+    },
+    Table {
+        name: "finding_sums",
+        differing: SUMS,
+        clear: "DELETE FROM main.finding_sums",
+        fill: "INSERT INTO main.finding_sums SELECT * FROM redone.finding_sums",
+        read: text,
+    },
+    Table {
+        name: "progress",
+        differing: PROGRESS,
+        clear: "DELETE FROM main.progress",
+        fill: "INSERT INTO main.progress SELECT * FROM redone.progress",
+        read: text,
+    },
+    Table {
+        name: "rollups",
+        differing: ROLLUPS,
+        clear: "DELETE FROM main.rollups",
+        fill: "INSERT INTO main.rollups SELECT * FROM redone.rollups",
+        read: text,
+    },
+    Table {
+        name: "latencies",
+        differing: LATENCIES,
+        clear: "DELETE FROM main.latencies",
+        fill: "INSERT INTO main.latencies SELECT * FROM redone.latencies",
+        read: text,
+    },
+];
+
+const ATTACH: &str = "ATTACH DATABASE $1 AS redone";
+const BEGIN: &str = "BEGIN";
+const JUDGED: &str = "SELECT n FROM main.progress WHERE collector = $1";
+
+/// A connection to a database that sees it, and its log folded again, at one instant.
+pub struct Comparison {
+    connection: SqliteConnection,
+    judged_n: i64,
+}
+
+impl Comparison {
+    /// Fixes the instant. From here on until the end the write-ahead log can't be let go of.
+    pub async fn begin(url: &str, scratch: &str, collector: i64) -> Result<Self, StoreError> {
+        let mut connection = dialect::connect_to_read(path_of(url)?).await?;
+        sqlx::query(ATTACH).bind(scratch).execute(&mut connection).await?;
+        sqlx::query(BEGIN).execute(&mut connection).await?;
+        let judged = sqlx::query_scalar(JUDGED).bind(collector);
+        let judged_n = judged.fetch_optional(&mut connection).await?.unwrap_or(0);
+        Ok(Self { connection, judged_n })
+    }
+
+    /// How far the judge was at that instant.
+    pub fn judged_n(&self) -> i64 {
+        self.judged_n
+    }
+
+    /// The tables that differ.
+    pub async fn differences(&mut self) -> Result<Vec<TableDifferences>, StoreError> {
+        let mut all = Vec::new();
+        for table in TABLES {
+            let found = differences(&mut self.connection, &table).await?;
+            all.extend((found.count > 0).then_some(found));
+        }
+        Ok(all)
+    }
+}
+
+type DifferingRow = (String, Option<Vec<u8>>, Option<Vec<u8>>, i64);
+
+async fn differences(
+    connection: &mut SqliteConnection,
+    table: &Table,
+) -> Result<TableDifferences, StoreError> {
+    let rows: Vec<DifferingRow> =
+        sqlx::query_as(table.differing).bind(TOLD_MAX).fetch_all(connection).await?;
+    let count = rows.first().map_or(0, |(.., count)| *count);
+    let told = rows.into_iter().map(|(key, stored, redone, _)| Difference {
+        table: table.name,
+        key,
+        stored: stored.as_deref().map(table.read),
+        redone: redone.as_deref().map(table.read),
+    });
+    Ok(TableDifferences { table: table.name, count, told: told.collect() })
+}
+
+impl Store {
+    /// Puts what the log says in the place of what is stored, whole or not at all. No collector
+    /// may use the database meanwhile.
+    pub async fn replace_by(&self, scratch: &str) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        sqlx::query(ATTACH).bind(scratch).execute(&mut *writer).await?;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        for table in TABLES {
+            sqlx::raw_sql(table.clear).execute(&mut *transaction).await?;
+            sqlx::raw_sql(table.fill).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// What held before the first record of the log.
+    pub async fn base_settings(&self) -> Result<Option<crate::outcome::Settings>, StoreError> {
+        Ok(self.read_part_by_name(part::SETTINGS, &[part::BASE]).await?.pop())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixtures::{self, Fixture};
+
+    /// Tables that are no fold of the log, each with its reason.
+    const OTHERS: [&str; 14] = [
+        "_sqlx_migrations", // sqlx's own
+        "meta",             // keys
+        "collectors",       // names
+        "records",          // the log itself
+        "sources",          // identities, as senders gave them
+        "boots",
+        "ledgers",
+        "hashes",
+        "event_ids",
+        "noted",
+        "commits",       // the newest groups
+        "totals",        // counters of the process too
+        "alerts",        // decided by the clock
+        "notifications", // what was sent
+    ];
+
+    #[tokio::test]
+    async fn every_table_is_compared_or_has_a_reason_not_to_be() {
+        let Fixture { store, _folder } = fixtures::store().await;
+        let names: Vec<String> =
+            sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'")
+                .fetch_all(store.readers())
+                .await
+                .unwrap();
+        for name in &names {
+            let compared = TABLES.iter().any(|table| table.name == name);
+            let other = OTHERS.contains(&name.as_str());
+            assert!(compared != other, "{name}: compare it, or say why not");
+        }
+        assert!(names.len() >= TABLES.len() + OTHERS.len(), "{names:?}");
+    }
+}
