@@ -228,6 +228,8 @@ impl SignatureFacts {
             return false;
         }
         let place = self.accepted.partition_point(|other| other.at.list_order(&at).is_lt());
+        // Most are booked once; a list would make room for four.
+        self.accepted.reserve_exact(1);
         self.accepted.insert(
             place,
             Acceptance {
@@ -357,6 +359,7 @@ pub(super) fn push_newest<T>(
     at: impl Fn(&T) -> &Moment,
 ) -> Option<T> {
     let place = list.partition_point(|other| at(other).list_order(at(&item)).is_lt());
+    list.reserve_exact(1);
     list.insert(place, item);
     (list.len() > max).then(|| list.remove(0))
 }

@@ -1,10 +1,12 @@
 //! `simulate`: pushes simulated settlements to a collector; with `--check` it then compares what
-//! was found with the truth, with `--rate max` it measures instead.
+//! was found with the truth, with `--rate` it measures instead.
 
+use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use hdrhistogram::Histogram;
 
 use crate::client::http;
 use crate::clock::Clock;
@@ -54,21 +56,43 @@ pub(super) struct SimulateArgs {
     /// Compare the findings with the truth; exit status 1 if anything differs
     #[arg(long)]
     check: bool,
-    /// `max`: measure, as fast as it goes
-    #[arg(long, value_name = "max", value_parser = ["max"],
+    /// Measure: events a second, or `max` for as fast as it goes
+    ///
+    /// At a given rate, the time from the push of a second acceptance to its finding is measured
+    /// too.
+    #[arg(long, value_name = "RATE", value_parser = rate,
         conflicts_with_all = ["check", "faults"])]
-    rate: Option<String>,
-    /// With --rate max: events in all
+    rate: Option<Rate>,
+    /// With --rate: events in all
     #[arg(long, default_value_t = 1_000_000, requires = "rate")]
     events: u64,
-    /// With --rate max: requests on the way at a time
+    /// With --rate: requests on the way at a time
     #[arg(long, default_value_t = 8, requires = "rate",
         value_parser = clap::value_parser!(u64).range(1..=256))]
     connections: u64,
-    /// With --rate max: events of a request
+    /// With --rate: events of a request
     #[arg(long, default_value_t = 1_000, requires = "rate",
         value_parser = clap::value_parser!(u64).range(1..=10_000))]
     batch: u64,
+}
+
+/// How fast the events of a measurement come.
+#[derive(Clone, Copy, Debug)]
+enum Rate {
+    /// As fast as it goes.
+    Max,
+    /// So many a second.
+    PerSecond(NonZeroU64),
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    match text {
+        "max" => Ok(Rate::Max),
+        _ => text
+            .parse()
+            .map(Rate::PerSecond)
+            .map_err(|_| "write events a second, from 1 on, or max".into()),
+    }
 }
 
 fn span(text: &str) -> Result<i64, String> {
@@ -87,7 +111,10 @@ pub(super) async fn run(mut arguments: SimulateArgs) -> anyhow::Result<ExitCode>
     super::start_logs("warn", LogFormat::Text);
     arguments.target.truncate(arguments.target.trim_end_matches('/').len());
     find_collector(&arguments.target).await?;
-    if arguments.rate.is_some() { measure(&arguments).await } else { simulate(&arguments).await }
+    match arguments.rate {
+        Some(rate) => measure(&arguments, rate).await,
+        None => simulate(&arguments).await,
+    }
 }
 
 /// Services try again for ever; a simulation without a collector ends at once.
@@ -157,12 +184,16 @@ fn print_comparison(comparison: &Comparison) {
     println!("{} right, {missed} missed, {wrong} false", comparison.right);
 }
 
-async fn measure(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
+async fn measure(arguments: &SimulateArgs, rate: Rate) -> anyhow::Result<ExitCode> {
     let settings = LoadSettings {
         target: arguments.target.clone(),
         events: arguments.events,
         connections: arguments.connections,
         batch: arguments.batch,
+        rate: match rate {
+            Rate::Max => None,
+            Rate::PerSecond(rate) => Some(rate),
+        },
     };
     let report = load(&http(REQUEST_MAX)?, &settings).await?;
     print_report(&report, &settings);
@@ -172,7 +203,7 @@ async fn measure(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds to be read")]
 fn print_report(report: &LoadReport, settings: &LoadSettings) {
-    let ack_ms = |quantile| report.acks.value_at_quantile(quantile) as f64 / 1_000.0;
+    let ms = |times: &Histogram<u64>, at| times.value_at_quantile(at) as f64 / 1_000.0;
     println!(
         "{} events in {:.1} s over {} connections, {} a request",
         report.written,
@@ -181,7 +212,15 @@ fn print_report(report: &LoadReport, settings: &LoadSettings) {
         settings.batch
     );
     println!("acknowledged: {:.0} events/s", report.rate());
-    println!("ack: P50 {:.1} ms, P99 {:.1} ms", ack_ms(0.5), ack_ms(0.99));
+    println!("ack: P50 {:.1} ms, P99 {:.1} ms", ms(&report.acks, 0.5), ms(&report.acks, 0.99));
+    if let Some(times) = &report.findings {
+        println!(
+            "second acceptance to finding: P50 {:.1} ms, P99 {:.1} ms, {} times",
+            ms(times, 0.5),
+            ms(times, 0.99),
+            times.len()
+        );
+    }
     println!("put off by 429 or 503: {} requests", report.put_off);
     let right = if report.is_complete(settings.events) { "right" } else { "WRONG" };
     let counted = report.counted.map_or("no metrics".into(), |n| format!("{n} by /metrics"));

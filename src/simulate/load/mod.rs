@@ -1,11 +1,17 @@
-//! As fast as it goes: how many events a second the collector puts on disk.
+//! How many events a second the collector puts on disk, or how it does at a given rate.
 //!
-//! A closed loop: each connection sends its next batch when the last one is acknowledged. The
+//! As fast as it goes, it is a closed loop: each connection sends its next batch when the last one
+//! is acknowledged. At a given rate each batch has its moment, from which its time is taken
+//! whatever the ones before it did; and beside the load a guard without a memory books
+//! settlements twice, to measure the time from the push of the second to its finding. The
 //! events are honest ones of healthy guards (two settlements a game, a block now and then, full
 //! windows with their evictions), so the judge works as it does on a quiet day. Bodies are put
 //! together from prepared pieces, since the load shares the machine with what it measures.
 
-use std::fmt::Write as _;
+mod pieces;
+mod probe;
+
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,15 +20,13 @@ use hdrhistogram::Histogram;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde::Deserialize;
 
+use self::pieces::Pieces;
+use self::probe::Probe;
 use crate::clock::Clock;
 use crate::outcome::format_us;
 
 /// The service that all of it comes from.
 const SERVICE: &str = "load";
-/// Players that a connection's settlements go round, so that no two of one player meet.
-const PLAYERS: u64 = 2_000;
-/// Events of one player in a game: immediate, final, and a copy of the final.
-const EVENTS_OF_A_GAME: u64 = 3;
 /// Longest ack that is told apart.
 const ACK_US_MAX: u64 = 600_000_000;
 /// Pause after a refusal that names none.
@@ -41,6 +45,8 @@ pub struct LoadSettings {
     pub connections: u64,
     /// Events of a request.
     pub batch: u64,
+    /// Events a second; as fast as it goes without.
+    pub rate: Option<NonZeroU64>,
 }
 
 /// What was measured.
@@ -56,8 +62,11 @@ pub struct LoadReport {
     pub put_off: u64,
     /// From the first request to the last ack.
     pub took: Duration,
-    /// From a batch's first try to its ack, in microseconds.
+    /// From a batch's first try, or the moment at which it was due, to its ack, in microseconds.
     pub acks: Histogram<u64>,
+    /// At a given rate: from the push of a second acceptance to its finding in the API, in
+    /// microseconds.
+    pub findings: Option<Histogram<u64>>,
     /// How many more events the collector counts as written than before; `None` without metrics.
     pub counted: Option<u64>,
     /// How far the judge was behind at the last ack, in seconds.
@@ -115,6 +124,7 @@ pub async fn load(
         started_us: Clock::System.now_us(),
         put_off: AtomicU64::new(0),
     });
+    let probe = settings.rate.map(|_| Probe::start(Arc::clone(&shared)));
     let start = Instant::now();
     let connections: Vec<_> = (0..settings.connections)
         .map(|index| tokio::spawn(Connection::new(index, Arc::clone(&shared)).run()))
@@ -124,9 +134,15 @@ pub async fn load(
         sums.add(&connection.await??);
     }
     let took = start.elapsed();
+    let probed = match probe {
+        Some(probe) => Some(probe.stop().await?),
+        None => None,
+    };
     let lag_s = audit_lag_s(http, &settings.target).await?;
     let judged_after = wait_for_judge(http, &settings.target).await?;
     let after = written_by_now(http, &settings.target).await?;
+    let counted = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+    let extra = probed.as_ref().map_or(0, |probed| probed.events);
     Ok(LoadReport {
         written: sums.written,
         repeated: sums.repeated,
@@ -134,7 +150,8 @@ pub async fn load(
         put_off: shared.put_off.load(Ordering::Relaxed),
         took,
         acks: sums.acks,
-        counted: before.zip(after).map(|(before, after)| after.saturating_sub(before)),
+        counted: counted.map(|counted| counted.saturating_sub(extra)),
+        findings: probed.map(|probed| probed.findings),
         lag_s,
         judged_after,
     })
@@ -182,6 +199,7 @@ struct Connection {
     shared: Arc<Shared>,
     events: u64,
     pieces: Pieces,
+    started: Instant,
 }
 
 impl Connection {
@@ -189,18 +207,18 @@ impl Connection {
         let LoadSettings { events, connections, .. } = shared.settings;
         let events = events / connections + u64::from(index < events % connections);
         let pieces = Pieces::new(index, shared.started_us);
-        Self { shared, events, pieces }
+        Self { shared, events, pieces, started: Instant::now() }
     }
 
     async fn run(self) -> Result<Sums, LoadError> {
         let mut sums = Sums::new()?;
-        self.beat(0, "running").await?;
+        self.shared.beat(self.pieces.name(), 0, "running").await?;
         let mut from = 0;
         while from < self.events {
             let to = self.events.min(from + self.shared.settings.batch);
+            let start = self.due(from).await;
             let body = self.pieces.batch(from..to, self.shared.now.now_us());
-            let start = Instant::now();
-            let answer = self.push(&body).await?;
+            let answer = self.shared.push(&body).await?;
             let ack_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(ACK_US_MAX);
             sums.acks.saturating_record(ack_us);
             sums.written += answer.written;
@@ -208,21 +226,37 @@ impl Connection {
             sums.rejected += answer.rejected;
             from = to;
         }
-        self.beat(self.events, "closing").await?;
+        self.shared.beat(self.pieces.name(), self.events, "closing").await?;
         Ok(sums)
     }
 
+    /// Waits for the moment of the batch that begins with this event, and says when it was; now,
+    /// where there is none.
+    async fn due(&self, from: u64) -> Instant {
+        let LoadSettings { rate: Some(rate), connections, .. } = &self.shared.settings else {
+            return Instant::now();
+        };
+        // The connections take turns.
+        let before = from * connections + self.pieces.index * self.shared.settings.batch;
+        let after = Duration::from_micros(before.saturating_mul(1_000_000) / rate.get());
+        let due = self.started + after;
+        tokio::time::sleep_until(due.into()).await;
+        due
+    }
+}
+
+impl Shared {
     /// Sends a batch until it is acknowledged.
     async fn push(&self, body: &str) -> Result<Answer, LoadError> {
-        let url = format!("{}/api/v1/outcomes", self.shared.settings.target);
+        let url = format!("{}/api/v1/outcomes", self.settings.target);
         loop {
-            let request = self.shared.http.post(&url).header(CONTENT_TYPE, "application/json");
+            let request = self.http.post(&url).header(CONTENT_TYPE, "application/json");
             let response = request.body(body.to_owned()).send().await?;
             let status = response.status().as_u16();
             if matches!(status, 429 | 503) {
                 let pause = response.headers().get(RETRY_AFTER).and_then(|s| s.to_str().ok());
                 let pause = pause.and_then(|s| s.parse().ok()).map_or(PAUSE, Duration::from_secs);
-                self.shared.put_off.fetch_add(1, Ordering::Relaxed);
+                self.put_off.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(pause).await;
                 continue;
             }
@@ -231,99 +265,24 @@ impl Connection {
         }
     }
 
-    async fn beat(&self, last_seq: u64, state: &str) -> Result<(), LoadError> {
-        let Pieces { source, boot, .. } = &self.pieces;
+    async fn beat(
+        &self,
+        (source, boot): (&str, &str),
+        last_seq: u64,
+        state: &str,
+    ) -> Result<(), LoadError> {
         let heartbeat = serde_json::json!({
             "service": SERVICE, "env": "prod", "source": source, "boot": boot,
-            "last_seq": last_seq, "at": format_us(self.shared.now.now_us()),
+            "last_seq": last_seq, "at": format_us(self.now.now_us()),
             "ledgers": [SERVICE], "state": state,
         });
-        let url = format!("{}/api/v1/heartbeats", self.shared.settings.target);
-        let response = self.shared.http.post(url).json(&heartbeat).send().await?;
+        let url = format!("{}/api/v1/heartbeats", self.settings.target);
+        let response = self.http.post(url).json(&heartbeat).send().await?;
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
         Err(LoadError::Refused { status: status.as_u16(), text: response.text().await? })
-    }
-}
-
-/// The parts of an event that stay the same.
-struct Pieces {
-    index: u64,
-    source: String,
-    boot: String,
-    session: String,
-}
-
-impl Pieces {
-    fn new(index: u64, started_us: i64) -> Self {
-        Self {
-            index,
-            source: format!("load-{index}"),
-            boot: format_us(started_us),
-            session: format!("load-{started_us}"),
-        }
-    }
-
-    /// The events of this range, counted from 0, as a JSON array. All have one stamp: their order
-    /// is that of their numbers.
-    fn batch(&self, range: std::ops::Range<u64>, now_us: i64) -> String {
-        let head = format!(
-            concat!(
-                r#"{{"service":"{}","env":"prod","source":"{}","boot":"{}","occurred_at":"{}","#,
-                r#""guard":"signature_window","guard_mode":"local","check_us":12,"#,
-                r#""response_us":1800"#
-            ),
-            SERVICE,
-            self.source,
-            self.boot,
-            format_us(now_us),
-        );
-        let mut body = String::from("[");
-        for number in range {
-            if body.len() > 1 {
-                body.push(',');
-            }
-            body.push_str(&head);
-            // Writing to a string does not fail.
-            let _ = self.write_event(&mut body, number);
-        }
-        body.push(']');
-        body
-    }
-
-    fn write_event(&self, body: &mut String, number: u64) -> std::fmt::Result {
-        let (player, turn) = (number % PLAYERS, number / PLAYERS);
-        let (game, step) = (turn / EVENTS_OF_A_GAME, turn % EVENTS_OF_A_GAME);
-        let accepted = game * 2 + step.min(1) + 1;
-        let (seq, len) = (number + 1, accepted.min(4));
-        write!(body, r#","seq":{seq},"player":"p-{}-{player}","signature":"#, self.index)?;
-        self.write_signature(body, player, game, step)?;
-        let outcome = if step == 2 { "replay_blocked" } else { "processed" };
-        write!(body, r#","outcome":"{outcome}","window":{{"len":{len},"cap":4}}"#)?;
-        if step < 2 && game >= 2 {
-            body.push_str(r#","evicted":["#);
-            self.write_signature(body, player, game - 2, step)?;
-            body.push(']');
-        }
-        write!(body, r#","trace_id":"{:016x}{seq:016x}"}}"#, self.index)
-    }
-
-    fn write_signature(
-        &self,
-        body: &mut String,
-        player: u64,
-        game: u64,
-        step: u64,
-    ) -> std::fmt::Result {
-        let (session, room) = (&self.session, player % 100);
-        let (net, last) = if step == 0 { ("-250", "false") } else { ("400", "true") };
-        write!(
-            body,
-            concat!(r#"{{"session":"{}","room":"r-{}","round":"{}","net":"{}","final":{}}}"#),
-            session, room, game, net, last
-        )
     }
 }
 
@@ -369,42 +328,7 @@ fn sample<T: std::str::FromStr>(text: &str, series: &str) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::guard::{SignatureWindow, Verdict};
-    use crate::outcome::{Event, Outcome};
-
-    #[test]
-    fn the_events_are_those_of_a_real_guard() {
-        let pieces = Pieces::new(3, 1_800_000_000_000_000);
-        let count = PLAYERS * EVENTS_OF_A_GAME * 4;
-        let text = pieces.batch(0..count, 1_800_000_000_000_001);
-        let events: Vec<Event> = serde_json::from_str(&text).unwrap();
-        assert_eq!(events.len() as u64, count);
-        let mut windows: BTreeMap<_, SignatureWindow> = BTreeMap::new();
-        for (seq, event) in (1..).zip(events) {
-            assert_eq!(event.seq, Some(seq));
-            let window = windows.entry(event.player.clone()).or_default();
-            let decision = window.check(&event.signature);
-            assert_eq!(Outcome::from(decision.verdict), event.outcome);
-            assert_eq!(Some(decision.window), event.window);
-            assert_eq!(decision.evicted, event.evicted);
-            assert_ne!(decision.verdict, Verdict::LateAccepted);
-        }
-    }
-
-    #[test]
-    fn batches_go_on_where_the_last_one_ended() {
-        let pieces = Pieces::new(0, 0);
-        let seqs = |range| {
-            let events: Vec<Event> = serde_json::from_str(&pieces.batch(range, 1)).unwrap();
-            events.iter().filter_map(|event| event.seq).collect::<Vec<_>>()
-        };
-        assert_eq!(seqs(0..3), [1, 2, 3]);
-        assert_eq!(seqs(3..5), [4, 5]);
-        assert_eq!(seqs(5..5), [] as [u64; 0]);
-    }
 
     #[test]
     fn a_series_is_read_from_the_text_format() {
