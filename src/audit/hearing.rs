@@ -128,9 +128,12 @@ impl Audit {
             self.clock_fell(id);
         }
         let boot = (&given_up.from, given_up.boot);
+        let id = source.id;
         self.group_of_boot(Kind::TelemetryGap, boot, |group| {
             group.set(missing, Some(occurrence), received_us);
         });
+        // Nobody waits any more for what it said goodbye ahead of.
+        self.reopen(id, false);
     }
 
     fn gap_may_have_closed(&mut self, from: &SourceName, boot: Boot) {

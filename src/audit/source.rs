@@ -164,9 +164,11 @@ impl Source {
         self.runs.keys().next().is_none_or(|known| known.0.same_sort(boot))
     }
 
-    /// Whether others wait for it: it is watched and has not said goodbye or fallen silent.
+    /// Whether others wait for it: it is watched, has not fallen silent, and has not said goodbye
+    /// or said it ahead of words that may still come.
     pub fn is_open(&self) -> bool {
-        self.watched && self.newest().is_some_and(|run| !run.said_goodbye() && !run.silent)
+        let over = |run: &Run| run.silent || (run.said_goodbye() && run.heard().1);
+        self.watched && self.newest().is_some_and(|run| !over(run))
     }
 
     /// How far it was heard without a hole that may still fill, by its clock.

@@ -1,6 +1,7 @@
 //! `simulate`: pushes simulated settlements to a collector; with `--check` it then compares what
 //! was found with the truth, with `--rate` it measures instead.
 
+use std::fmt::Write as _;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,10 +12,11 @@ use hdrhistogram::Histogram;
 use crate::client::http;
 use crate::clock::Clock;
 use crate::config::LogFormat;
-use crate::simulate::check::{Comparison, check};
+use crate::simulate::check::check;
+use crate::simulate::found::Comparison;
 use crate::simulate::load::{LoadReport, LoadSettings, load};
 use crate::simulate::run::{Pace, Played, play};
-use crate::simulate::{Fault, StreamSettings, parse_span_us};
+use crate::simulate::{Fault, FaultKind, StreamSettings, parse_span_us};
 
 /// How long ago an accelerated game ends: longer than the default `block_grace` and
 /// `eviction_grace`, so that nobody has to wait for them.
@@ -46,13 +48,11 @@ pub(super) struct SimulateArgs {
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     players: u32,
     /// A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times
-    ///
-    /// NAME: window-of-3, restart-empty (restarts with empty memory, every 30 s), two-guards
-    /// (copies reach another source's private memory), lost-telemetry, crash (what it decides in
-    /// LENGTH is not told, then it crashes and comes back with its memory). SERVICE: 0
-    /// settle-poker (the default), 1 settle-slots, 2 settle-baccarat.
-    #[arg(long = "fault", value_name = "FAULT")]
+    #[arg(long = "fault", value_name = "FAULT", long_help = fault_help())]
     faults: Vec<Fault>,
+    /// `all`: every fault, spread over the services and the game
+    #[arg(long = "faults", value_name = "all", value_parser = ["all"], conflicts_with = "faults")]
+    every_fault: Option<String>,
     /// Compare the findings with the truth; exit status 1 if anything differs
     #[arg(long)]
     check: bool,
@@ -61,7 +61,7 @@ pub(super) struct SimulateArgs {
     /// At a given rate, the time from the push of a second acceptance to its finding is measured
     /// too.
     #[arg(long, value_name = "RATE", value_parser = rate,
-        conflicts_with_all = ["check", "faults"])]
+        conflicts_with_all = ["check", "faults", "every_fault"])]
     rate: Option<Rate>,
     /// With --rate: events in all
     #[arg(long, default_value_t = 1_000_000, requires = "rate")]
@@ -93,6 +93,16 @@ fn rate(text: &str) -> Result<Rate, String> {
             .map(Rate::PerSecond)
             .map_err(|_| "write events a second, from 1 on, or max".into()),
     }
+}
+
+fn fault_help() -> String {
+    let mut help = "A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times. \
+                    SERVICE: 0 settle-poker (the default), 1 settle-slots, 2 settle-baccarat. NAME:\n"
+        .to_owned();
+    for kind in FaultKind::all() {
+        let _ = write!(help, "\n  {}: {}", kind.as_str(), kind.about());
+    }
+    help
 }
 
 fn span(text: &str) -> Result<i64, String> {
@@ -136,7 +146,10 @@ async fn simulate(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
         length_us: arguments.length,
         players: usize::try_from(arguments.players)?,
         tag: Some(format!("{:x}", now_us / 1_000)),
-        faults: arguments.faults.clone(),
+        faults: match arguments.every_fault {
+            Some(_) => Fault::all(arguments.length),
+            None => arguments.faults.clone(),
+        },
     };
     let played = play(&arguments.target, settings, pace, stop).await?;
     print_sums(&played);
@@ -181,7 +194,10 @@ fn print_comparison(comparison: &Comparison) {
         println!("false:  {line}");
     }
     let (missed, wrong) = (comparison.missed.len(), comparison.false_alarms.len());
-    println!("{} right, {missed} missed, {wrong} false", comparison.right);
+    for (kind, count) in &comparison.right {
+        println!("right:  {count} {kind}");
+    }
+    println!("{} right, {missed} missed, {wrong} false", comparison.right_in_all());
 }
 
 async fn measure(arguments: &SimulateArgs, rate: Rate) -> anyhow::Result<ExitCode> {

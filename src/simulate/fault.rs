@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// A mistake of a guard, or a loss of what it told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A mistake of a guard, of what is before or behind it, or a loss of what it told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// The windows of the service hold three signatures.
     WindowOf3,
@@ -17,25 +17,83 @@ pub enum FaultKind {
     /// What the first source decides is not told, then it crashes without a goodbye. It comes
     /// back with its memory, so it rightly blocks what nobody else saw accepted.
     Crash,
+    /// The newest round seen is kept once for all players: whoever played fewer is refused.
+    OneCounter,
+    /// A watermark of the newest game drops what is late as `stale`.
+    OrderMark,
+    /// A block moves its signature to the newest place, and so another one out too soon.
+    RefreshOnBlock,
+    /// The guard is off: everything is accepted, nothing is remembered.
+    GuardOff,
+    /// The money of some acceptances does not move; half of them are taken back and tried again.
+    EffectFailed,
+    /// Some outcomes are `unknown`; half of them are tried again.
+    Unknown,
+    /// Some money goes to the book of another room.
+    CrossRoom,
+    /// Some messages get the id of another one.
+    CollidingIds,
+    /// The clock of the first source is 2 s behind.
+    ClockBack,
+    /// Players are handed over to the other source, which knows nothing of them; then back.
+    Handover,
+    /// Both sources restart by a deploy that cuts their windows to two signatures; then back.
+    LowerCapacity,
+    /// Some deliveries reach both sources 5 ms apart.
+    Race,
+    /// Some settlements come twice honestly, told apart by their ref alone. Every fourth player's
+    /// guard goes by the ref; the others' block the second one.
+    EqualSettlements,
+    /// Of players whose guard goes by the ref: bookings are reversed, duplicates made good.
+    Reversals,
+    /// Some retries come under another signature, with the same ref.
+    RenamedRetries,
+    /// State versions that fall back, and versions with two contents.
+    OldState,
 }
 
-impl FaultKind {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::WindowOf3, Self::RestartEmpty, Self::TwoGuards, Self::LostTelemetry, Self::Crash];
+/// Each with its name on the command line, and what it is there.
+const NAMES: [(FaultKind, &str, &str); 21] = [
+    (FaultKind::WindowOf3, "window-of-3", "windows hold three signatures"),
+    (FaultKind::RestartEmpty, "restart-empty", "restarts with empty memory, every 30 s"),
+    (FaultKind::TwoGuards, "two-guards", "copies reach another source's private memory"),
+    (FaultKind::LostTelemetry, "lost-telemetry", "what the first source decides is not told"),
+    (FaultKind::Crash, "crash", "not told, then a crash; it comes back with its memory"),
+    (FaultKind::OneCounter, "one-counter", "one counter of rounds for all players"),
+    (FaultKind::OrderMark, "order-mark", "late settlements are dropped as stale"),
+    (FaultKind::RefreshOnBlock, "refresh-on-block", "a block moves its signature to the newest"),
+    (FaultKind::GuardOff, "guard-off", "all is accepted, nothing remembered"),
+    (FaultKind::EffectFailed, "effect-failed", "accepted, and the money does not move"),
+    (FaultKind::Unknown, "unknown", "outcomes that say neither"),
+    (FaultKind::CrossRoom, "cross-room", "money goes to another room's book"),
+    (FaultKind::CollidingIds, "colliding-ids", "messages with the id of another one"),
+    (FaultKind::ClockBack, "clock-back", "the first source's clock is 2 s behind"),
+    (FaultKind::Handover, "handover", "players move to the other source without their windows"),
+    (FaultKind::LowerCapacity, "lower-capacity", "a deploy cuts windows to two signatures"),
+    (FaultKind::Race, "race", "deliveries reach two sources 5 ms apart"),
+    (FaultKind::EqualSettlements, "equal-settlements", "equal ones, told apart by their ref"),
+    (FaultKind::Reversals, "reversals", "bookings reversed, duplicates made good"),
+    (FaultKind::RenamedRetries, "renamed-retries", "a retry under another signature"),
+    (FaultKind::OldState, "old-state", "state versions that fall back or have two contents"),
+];
 
+impl FaultKind {
     /// Between two restarts with an empty memory.
     pub const RESTART_EVERY_US: i64 = 30_000_000;
 
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|(kind, _, _)| *kind)
+    }
+
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WindowOf3 => "window-of-3",
-            Self::RestartEmpty => "restart-empty",
-            Self::TwoGuards => "two-guards",
-            Self::LostTelemetry => "lost-telemetry",
-            Self::Crash => "crash",
-        }
+        NAMES.iter().find(|(kind, _, _)| *kind == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        NAMES.iter().find(|(kind, _, _)| *kind == self).map_or("", |(_, _, about)| about)
     }
 }
 
@@ -52,21 +110,63 @@ pub struct Fault {
     pub service: usize,
 }
 
+/// Every fault, with its service and its part of the game in hundredths: apart from one another
+/// in service or time, and losses late, since they make what comes after them unknowable.
+const ALL: [(FaultKind, usize, i64, i64); 21] = [
+    (FaultKind::GuardOff, 0, 2, 8),
+    (FaultKind::TwoGuards, 0, 14, 10),
+    (FaultKind::Handover, 0, 28, 10),
+    (FaultKind::Race, 0, 42, 8),
+    (FaultKind::RefreshOnBlock, 0, 54, 14),
+    (FaultKind::CrossRoom, 0, 70, 6),
+    (FaultKind::RenamedRetries, 0, 78, 8),
+    (FaultKind::CollidingIds, 0, 88, 8),
+    (FaultKind::OneCounter, 1, 2, 6),
+    (FaultKind::LowerCapacity, 1, 12, 14),
+    (FaultKind::OrderMark, 1, 30, 12),
+    (FaultKind::EqualSettlements, 1, 44, 10),
+    (FaultKind::Reversals, 1, 56, 10),
+    (FaultKind::ClockBack, 1, 68, 8),
+    (FaultKind::OldState, 1, 78, 8),
+    (FaultKind::LostTelemetry, 1, 90, 2),
+    (FaultKind::EffectFailed, 2, 2, 10),
+    (FaultKind::Unknown, 2, 15, 10),
+    (FaultKind::RestartEmpty, 2, 28, 14),
+    (FaultKind::WindowOf3, 2, 48, 24),
+    (FaultKind::Crash, 2, 90, 2),
+];
+
 impl Fault {
     /// Whether it is on at this moment after the start.
     pub fn is_on(&self, after_us: i64) -> bool {
         (self.start_us..self.start_us + self.length_us).contains(&after_us)
+    }
+
+    /// Every fault, spread over the services and a game of this length.
+    pub fn all(length_us: i64) -> Vec<Self> {
+        let part_us = length_us / 100;
+        let fault = |&(kind, service, start, length): &(FaultKind, usize, i64, i64)| Self {
+            kind,
+            start_us: start * part_us,
+            length_us: length * part_us,
+            service,
+        };
+        ALL.iter().map(fault).collect()
     }
 }
 
 /// Why a text is no [`Fault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no fault; write NAME@START+LENGTH as in window-of-3@60s+2m, with NAME one of \
-     window-of-3, restart-empty, two-guards, lost-telemetry, crash; append /1 or /2 for the second \
-     or third service"
+    "{0:?} is no fault; write NAME@START+LENGTH as in window-of-3@60s+2m, with NAME one of {names}; \
+     append /1 or /2 for the second or third service", names = names()
 )]
 pub struct FaultError(String);
+
+fn names() -> String {
+    let names: Vec<_> = NAMES.iter().map(|(_, name, _)| *name).collect();
+    names.join(", ")
+}
 
 impl FromStr for Fault {
     type Err = FaultError;
@@ -78,7 +178,7 @@ impl FromStr for Fault {
 
 fn parse(text: &str) -> Option<Fault> {
     let (name, times) = text.split_once('@')?;
-    let kind = FaultKind::ALL.into_iter().find(|kind| kind.as_str() == name)?;
+    let kind = FaultKind::all().find(|kind| kind.as_str() == name)?;
     let (times, service) = times.split_once('/').unwrap_or((times, "0"));
     let (start, length) = times.split_once('+')?;
     let service = service.parse().ok().filter(|&service| service < super::SERVICES.len())?;
@@ -118,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_name_is_read_back() {
-        for kind in FaultKind::ALL {
+        for kind in FaultKind::all() {
             let fault: Fault = format!("{}@0s+1h", kind.as_str()).parse().unwrap();
             assert_eq!((fault.kind, fault.service), (kind, 0));
         }
@@ -131,5 +231,15 @@ mod tests {
             let error = bad.parse::<Fault>().unwrap_err();
             assert!(error.to_string().contains("NAME@START+LENGTH"), "{bad}");
         }
+    }
+
+    #[test]
+    fn all_are_in_the_plan_within_the_game() {
+        let all = Fault::all(600_000_000);
+        for kind in FaultKind::all() {
+            assert!(all.iter().any(|fault| fault.kind == kind), "{kind:?}");
+            assert!(!kind.about().is_empty());
+        }
+        assert!(all.iter().all(|fault| fault.start_us + fault.length_us < 600_000_000));
     }
 }

@@ -5,7 +5,7 @@
 //!   -> stream: what real guards decide of it, with faults
 //!     -> run: pushed by real clients, at the pace of game time
 //!     -> truth: what an audit of that must find
-//!       -> check: compared with what the collector found
+//!       -> check: the collector's findings, compared in found
 //! load: another thing: as fast as it goes
 //! ```
 //!
@@ -14,8 +14,13 @@
 
 pub mod check;
 mod fault;
+pub mod found;
+mod guards;
 pub mod load;
+mod mischief;
+mod restart;
 pub mod run;
+mod source;
 mod stream;
 pub mod truth;
 mod world;

@@ -1,7 +1,8 @@
 //! Plays a stream: each source pushes through its own client, at the pace of game time.
 //!
-//! Game time is a clock that this file moves: stamps and heartbeats of all sources come from it,
-//! so they fit together whatever the pace. It runs in the past and never ahead of real time.
+//! Game time is a clock that this file moves, one for each source: their stamps and heartbeats
+//! come from it, so they fit together whatever the pace. It runs in the past and never ahead of
+//! real time.
 
 use std::time::Duration;
 
@@ -87,9 +88,9 @@ pub async fn play(
     pace: Pace,
     stop: impl Future<Output = ()>,
 ) -> Result<Played, PlayError> {
-    let game = Clock::manual(settings.start_us);
+    let start_us = settings.start_us;
     let stream = Stream::new(settings)?;
-    let mut player = Player::start(target, &stream, game)?;
+    let mut player = Player::start(target, &stream, start_us)?;
     tokio::pin!(stop);
     tokio::select! {
         played = player.play(stream, pace) => played?,
@@ -101,13 +102,14 @@ pub async fn play(
 /// All sources, on the air.
 struct Player {
     target: String,
-    game: Clock,
+    game_us: i64,
     on_air: Vec<OnAir>,
     played: Played,
 }
 
 struct OnAir {
     client: Option<Client>,
+    clock: Clock,
     from: SourceName,
     ledger: Option<Id>,
     boot: Boot,
@@ -115,14 +117,15 @@ struct OnAir {
 }
 
 impl Player {
-    fn start(target: &str, stream: &Stream, game: Clock) -> Result<Self, PlayError> {
-        let boot = Stream::boot_at(game.now_us());
+    fn start(target: &str, stream: &Stream, game_us: i64) -> Result<Self, PlayError> {
+        let boot = Stream::boot_at(game_us);
         let mut on_air = Vec::new();
         for (index, from) in stream.sources().enumerate() {
             let ledger = stream.ledger(index).cloned();
-            let client = start(target, from, ledger.as_ref(), boot, &game)?;
-            let client = Some(client);
-            on_air.push(OnAir { client, from: from.clone(), ledger, boot, planned_losses: 0 });
+            let clock = Clock::manual(game_us);
+            let client = Some(start(target, from, ledger.as_ref(), boot, &clock)?);
+            let from = from.clone();
+            on_air.push(OnAir { client, clock, from, ledger, boot, planned_losses: 0 });
         }
         let mut ledgers: Vec<_> = on_air.iter().map(OnAir::ledger).collect();
         ledgers.dedup();
@@ -132,9 +135,9 @@ impl Player {
             unclear: Vec::new(),
             sources: stream.sources().cloned().collect(),
             ledgers,
-            end_us: game.now_us(),
+            end_us: game_us,
         };
-        Ok(Self { target: target.to_owned(), game, on_air, played })
+        Ok(Self { target: target.to_owned(), game_us, on_air, played })
     }
 
     async fn play(&mut self, mut stream: Stream, pace: Pace) -> Result<(), PlayError> {
@@ -146,12 +149,12 @@ impl Player {
             }
             match step {
                 Step::Decided { at_us, source, events, lost } => {
-                    self.move_to(at_us);
+                    self.move_to(at_us, &stream);
                     self.decided(source, events, lost).await;
                 }
                 Step::Restarted { at_us, source, goodbye } => {
                     self.leave(source, goodbye).await;
-                    self.move_to(at_us);
+                    self.move_to(at_us, &stream);
                     self.come_back(source, at_us)?;
                 }
             }
@@ -159,8 +162,12 @@ impl Player {
         Ok(())
     }
 
-    fn move_to(&mut self, at_us: i64) {
-        self.game.advance((at_us - self.game.now_us()).max(0));
+    fn move_to(&mut self, at_us: i64, stream: &Stream) {
+        self.game_us = at_us.max(self.game_us);
+        for (source, on_air) in self.on_air.iter().enumerate() {
+            let now_us = self.game_us - stream.behind_us(source, self.game_us);
+            on_air.clock.advance(now_us - on_air.clock.now_us());
+        }
     }
 
     async fn decided(&mut self, source: usize, events: Vec<Event>, lost: bool) {
@@ -191,7 +198,7 @@ impl Player {
         } else {
             client.wait_for_room(0).await;
             let summary = client.kill().await;
-            let (ledger, at_us) = (on_air.ledger(), self.game.now_us());
+            let (ledger, at_us) = (on_air.ledger(), self.game_us);
             self.played.truth.crashed(&on_air.from, &ledger, at_us);
             summary
         };
@@ -203,13 +210,14 @@ impl Player {
         on_air.boot = Stream::boot_at(at_us);
         on_air.planned_losses = 0;
         let ledger = on_air.ledger.as_ref();
-        on_air.client = Some(start(&self.target, &on_air.from, ledger, on_air.boot, &self.game)?);
+        let (from, boot) = (&on_air.from, on_air.boot);
+        on_air.client = Some(start(&self.target, from, ledger, boot, &on_air.clock)?);
         Ok(())
     }
 
     /// All goodbyes, at once.
     async fn end(mut self) -> Played {
-        self.played.end_us = self.game.now_us();
+        self.played.end_us = self.game_us;
         let goodbyes = self.on_air.into_iter().map(|mut on_air| {
             let client = on_air.client.take();
             tokio::spawn(async move {
@@ -238,9 +246,9 @@ fn start(
     from: &SourceName,
     ledger: Option<&Id>,
     boot: Boot,
-    game: &Clock,
+    clock: &Clock,
 ) -> Result<Client, PlayError> {
-    let settings = Settings::new(target, from.clone(), game.clone());
+    let settings = Settings::new(target, from.clone(), clock.clone());
     let ledgers = vec![ledger.unwrap_or(&from.service).clone()];
     Ok(Client::start(Settings { boot, ledgers, ..settings })?)
 }

@@ -1,26 +1,25 @@
-//! What the guards decide: the world's deliveries, each before a real [`SignatureWindow`], with
+//! What the guards decide: the world's deliveries, each before a guard of [`super::guards`], with
 //! the faults that were asked for. Pure: same settings, same stream, whatever the network does.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
-
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
+use super::SERVICES;
 use super::fault::{Fault, FaultKind};
+use super::guards::Met;
+use super::mischief::Mischief;
+use super::restart::{Loss, Restart, restarts};
+use super::source::{Source, first_source, sources};
 use super::world::{Delivery, World, WorldSettings};
-use super::{SERVICES, Style};
-use crate::guard::{Decision, SignatureWindow, Verdict};
-use crate::outcome::{
-    Boot, Event, GuardMode, Id, IdError, Outcome, Reason, Signature, SourceName, Window,
-};
+use crate::outcome::{Boot, Event, Id, IdError, SourceName};
 
-/// The capacity of the fault `window-of-3`.
-const CAPACITY_OF_3: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
-/// How long a source is away when it restarts.
-const RESTART_US: i64 = 1_000_000;
 /// When a restarted source gets the queue's replay.
 const REPLAY_AFTER_US: i64 = 300_000;
+/// How far the clock of the fault `clock-back` is behind.
+const BEHIND_US: i64 = 2_000_000;
+/// A deploy or a mistake hits one player in so many that no more than these are hit: beyond,
+/// findings of one minute are put together in one row.
+const HIT_MAX: usize = 64;
 
 /// One step of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,31 +78,9 @@ pub struct Stream {
     settings: StreamSettings,
     sources: Vec<Source>,
     world: World,
-    random: ChaCha12Rng,
+    mischief: Mischief,
     /// Restarts to come, latest first.
     restarts: Vec<Restart>,
-}
-
-struct Source {
-    name: SourceName,
-    service: usize,
-    ledger: Option<Id>,
-    style: Style,
-    windows: BTreeMap<usize, SignatureWindow>,
-}
-
-#[derive(Clone, Copy)]
-struct Restart {
-    down_us: i64,
-    source: usize,
-    goodbye: bool,
-    forgets: bool,
-}
-
-impl Restart {
-    fn up_us(self) -> i64 {
-        self.down_us + RESTART_US
-    }
 }
 
 impl Stream {
@@ -120,7 +97,8 @@ impl Stream {
         let sources = sources(settings.tag.as_deref())?;
         let restarts = restarts(&settings, &sources);
         let random = ChaCha12Rng::seed_from_u64(!settings.seed);
-        Ok(Self { settings, sources, world, random, restarts })
+        let mischief = Mischief::new(random, &settings.faults);
+        Ok(Self { settings, sources, world, mischief, restarts })
     }
 
     /// All sources.
@@ -131,6 +109,14 @@ impl Stream {
     /// The books that a source writes to; none: its service's own.
     pub fn ledger(&self, source: usize) -> Option<&Id> {
         self.sources.get(source)?.ledger.as_ref()
+    }
+
+    /// How far a source's clock is behind.
+    pub fn behind_us(&self, source: usize, at_us: i64) -> i64 {
+        let Some(service) = self.sources.get(source).map(|source| source.service) else { return 0 };
+        let is_first = source == first_source(&self.sources, service);
+        let is_behind = is_first && self.is_on(FaultKind::ClockBack, service, at_us);
+        if is_behind { BEHIND_US } else { 0 }
     }
 
     /// The run that a source begins at this moment.
@@ -154,30 +140,47 @@ impl Stream {
             if delivery.at_us >= self.settings.start_us + self.settings.length_us {
                 return Ok(None);
             }
-            let source = self.route(&delivery);
+            let met = self.met(&delivery);
+            let source = self.route(&delivery, met);
             if let Some(up_us) = self.away_until(source, delivery.at_us) {
                 self.world.put_off(delivery, up_us);
                 continue;
             }
-            return self.decide(source, &delivery).map(Some);
+            return self.decide(source, &delivery, met).map(Some);
         }
     }
 
     /// The source that a delivery reaches. A player belongs to one, so that its memory is all
     /// that is needed; with two guards, copies reach the next one.
-    fn route(&self, delivery: &Delivery) -> usize {
+    fn route(&self, delivery: &Delivery, met: Met) -> usize {
         let first = first_source(&self.sources, delivery.service);
         let count = SERVICES.get(delivery.service).map_or(1, |service| service.sources);
-        let astray = delivery.is_copy && self.is_on(FaultKind::TwoGuards, delivery);
+        let copy_astray = delivery.is_copy && met.has(FaultKind::TwoGuards);
+        let astray = delivery.astray || copy_astray || met.has(FaultKind::Handover);
         first + (delivery.player + usize::from(astray)) % count
     }
 
-    fn is_on(&self, kind: FaultKind, delivery: &Delivery) -> bool {
-        let after_us = delivery.at_us - self.settings.start_us;
-        let on = |fault: &Fault| {
-            fault.kind == kind && fault.service == delivery.service && fault.is_on(after_us)
-        };
+    fn is_on(&self, kind: FaultKind, service: usize, at_us: i64) -> bool {
+        let after_us = at_us - self.settings.start_us;
+        let on =
+            |fault: &Fault| fault.kind == kind && fault.service == service && fault.is_on(after_us);
         self.settings.faults.iter().any(on)
+    }
+
+    /// The faults that a delivery meets.
+    fn met(&self, delivery: &Delivery) -> Met {
+        let mut met = Met::default();
+        if !is_hit(self.settings.players, delivery.player) {
+            return met;
+        }
+        let after_us = delivery.at_us - self.settings.start_us;
+        let faults = self.settings.faults.iter();
+        for fault in faults.filter(|fault| fault.service == delivery.service) {
+            if fault.is_on(after_us) {
+                met.add(fault.kind);
+            }
+        }
+        met
     }
 
     fn away_until(&self, source: usize, at_us: i64) -> Option<i64> {
@@ -190,10 +193,13 @@ impl Stream {
     fn restart(&mut self, restart: Restart) -> Step {
         let at_us = restart.up_us();
         let Restart { source, goodbye, .. } = restart;
-        if let Some(source) = self.sources.get_mut(source)
-            && restart.forgets
-        {
-            source.windows.clear();
+        let players = self.settings.players;
+        if let Some(source) = self.sources.get_mut(source) {
+            match restart.loss {
+                Loss::None => {}
+                Loss::All => source.memory.forget(|player| is_hit(players, player)),
+                Loss::Surplus => source.memory.cut(|player| is_hit(players, player)),
+            }
         }
         if let Some(service) = self.sources.get(source).map(|source| source.service) {
             let first = first_source(&self.sources, service);
@@ -204,126 +210,38 @@ impl Stream {
         Step::Restarted { at_us, source, goodbye }
     }
 
-    fn decide(&mut self, index: usize, delivery: &Delivery) -> Result<Step, IdError> {
-        let of_3 = self.is_on(FaultKind::WindowOf3, delivery);
-        let is_first = index == first_source(&self.sources, delivery.service);
-        let lost = is_first
-            && (self.is_on(FaultKind::LostTelemetry, delivery)
-                || self.is_on(FaultKind::Crash, delivery));
+    fn decide(&mut self, index: usize, delivery: &Delivery, met: Met) -> Result<Step, IdError> {
+        let (service, at_us) = (delivery.service, delivery.at_us);
+        let is_first = index == first_source(&self.sources, service);
+        let is_lost = |kind| is_first && self.is_on(kind, service, at_us);
+        let lost = is_lost(FaultKind::LostTelemetry) || is_lost(FaultKind::Crash);
+        let behind_us = self.behind_us(index, at_us);
         let mut events = Vec::new();
         if let Some(source) = self.sources.get_mut(index) {
-            let window = source.windows.entry(delivery.player).or_default();
-            let capacity = if of_3 { CAPACITY_OF_3 } else { SignatureWindow::CAPACITY };
-            window.set_capacity(capacity);
-            let before = window.len() as u64;
-            let decision = window.check(&delivery.signature);
-            let check_us = self.random.random_range(3..40);
-            let response_us = self.random.random_range(400..4_000);
-            let event = Event {
-                check_us: Some(check_us),
-                response_us: Some(check_us + response_us),
-                ..source.event(delivery, delivery.signature.clone())?
-            };
-            events = source.told(event, decision, before)?;
+            events = self.mischief.decide(source, delivery, met)?;
         }
-        Ok(Step::Decided { at_us: delivery.at_us, source: index, events, lost })
+        for event in &mut events {
+            event.occurred_us = at_us - behind_us;
+        }
+        for message in self.mischief.take_messages() {
+            self.world.send(message);
+        }
+        Ok(Step::Decided { at_us, source: index, events, lost })
     }
 }
 
-impl Source {
-    /// What there is to tell of a decision. `before`: the length of the window before it.
-    fn told(&self, event: Event, decision: Decision, before: u64) -> Result<Vec<Event>, IdError> {
-        let outcome = decision.verdict.into();
-        let reason = (decision.verdict == Verdict::ReplayBlocked).then_some(Reason::Replay);
-        let window = Some(decision.window);
-        let event = Event { outcome, reason, window, ..event };
-        if self.style == Style::Inline {
-            return Ok(vec![Event { evicted: decision.evicted, ..event }]);
-        }
-        let mut told = Vec::new();
-        for (gone, signature) in (1..).zip(decision.evicted) {
-            let window = Window { len: before.saturating_sub(gone), ..decision.window };
-            told.push(Event {
-                signature,
-                outcome: Outcome::Evicted,
-                reason: Some(Reason::Fifo),
-                window: Some(window),
-                check_us: None,
-                response_us: None,
-                ..event.clone()
-            });
-        }
-        told.push(event);
-        Ok(told)
-    }
-
-    fn event(&self, delivery: &Delivery, signature: Signature) -> Result<Event, IdError> {
-        let player = Id::parse(&format!("p-{:04}", delivery.player))?;
-        Ok(Event {
-            occurred_us: delivery.at_us,
-            ledger_named: self.ledger.clone(),
-            guard: Some(Id::parse("signature_window")?),
-            guard_mode: Some(GuardMode::Local),
-            trace_id: Some(Id::parse(&format!("{:032x}", delivery.trace))?),
-            ..Event::new(self.name.clone(), player, signature, Outcome::Unknown)
-        })
-    }
-}
-
-fn sources(tag: Option<&str>) -> Result<Vec<Source>, IdError> {
-    let mut sources = Vec::new();
-    let suffix = tag.map_or(String::new(), |tag| format!("-{tag}"));
-    for (service, plan) in SERVICES.iter().enumerate() {
-        for number in 1..=plan.sources {
-            sources.push(Source {
-                name: SourceName {
-                    service: Id::parse(plan.name)?,
-                    env: Id::parse("prod")?,
-                    source: Id::parse(&format!("{}-{number}{suffix}", plan.instance))?,
-                },
-                service,
-                ledger: tag.map(|_| Id::parse(&format!("{}{suffix}", plan.name))).transpose()?,
-                style: plan.style,
-                windows: BTreeMap::new(),
-            });
-        }
-    }
-    Ok(sources)
-}
-
-fn first_source(sources: &[Source], service: usize) -> usize {
-    sources.iter().position(|source| source.service == service).unwrap_or_default()
-}
-
-/// All restarts that the faults bring, latest first.
-fn restarts(settings: &StreamSettings, sources: &[Source]) -> Vec<Restart> {
-    let mut restarts = Vec::new();
-    for fault in &settings.faults {
-        let source = first_source(sources, fault.service);
-        let start_us = settings.start_us + fault.start_us;
-        let end_us = start_us + fault.length_us;
-        match fault.kind {
-            FaultKind::RestartEmpty => {
-                let mut down_us = start_us;
-                while down_us < end_us {
-                    restarts.push(Restart { down_us, source, goodbye: true, forgets: true });
-                    down_us += FaultKind::RESTART_EVERY_US;
-                }
-            }
-            FaultKind::Crash => {
-                restarts.push(Restart { down_us: end_us, source, goodbye: false, forgets: false });
-            }
-            FaultKind::WindowOf3 | FaultKind::TwoGuards | FaultKind::LostTelemetry => {}
-        }
-    }
-    restarts.sort_by_key(|restart| std::cmp::Reverse(restart.down_us));
-    restarts
+/// Whether a mistake hits a player, by the number of players.
+fn is_hit(players: usize, player: usize) -> bool {
+    player.is_multiple_of(players.div_ceil(HIT_MAX).max(1))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::testing::{settings, steps};
     use super::*;
+    use crate::outcome::Outcome;
 
     #[test]
     fn the_same_seed_is_the_same_stream() {

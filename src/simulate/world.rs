@@ -58,6 +58,10 @@ pub struct Delivery {
     pub trace: u128,
     /// Whether it was delivered before.
     pub is_copy: bool,
+    /// The trace of the booking that it undoes.
+    pub undoes: Option<u128>,
+    /// Whether it goes astray to the other source.
+    pub astray: bool,
 }
 
 /// Which world.
@@ -196,6 +200,11 @@ impl World {
         self.schedule(until_us, What::Copy(delivery));
     }
 
+    /// One more message, at its time.
+    pub fn send(&mut self, delivery: Delivery) {
+        self.put_off(delivery.clone(), delivery.at_us);
+    }
+
     fn new_player(&mut self, service: usize) -> Player {
         Player {
             service,
@@ -252,6 +261,8 @@ impl World {
             signature: Signature::Settlement { game, net, last },
             trace: self.random.random(),
             is_copy: false,
+            undoes: None,
+            astray: false,
         };
         self.copy_at_random(&delivery);
         let recent = self.recent.get_mut(service)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dedupwatch::config::{Config, KEYS};
 use dedupwatch::metrics;
+use dedupwatch::simulate::FaultKind;
 
 fn readme() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -29,6 +30,15 @@ fn every_metric_stands_in_the_readme() {
     let mut table = "| metric | meaning |\n|---|---|\n".to_owned();
     for (name, help) in metrics::described() {
         writeln!(table, "| `{name}` | {help} |").unwrap();
+    }
+    assert!(readme().contains(&table), "the table has to be:\n{table}");
+}
+
+#[test]
+fn every_fault_stands_in_the_readme() {
+    let mut table = "| fault | what goes wrong |\n|---|---|\n".to_owned();
+    for kind in FaultKind::all() {
+        writeln!(table, "| `{}` | {} |", kind.as_str(), kind.about()).unwrap();
     }
     assert!(readme().contains(&table), "the table has to be:\n{table}");
 }

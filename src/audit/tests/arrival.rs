@@ -348,3 +348,32 @@ fn first_confirmed(every: f64) -> Option<f64> {
 fn a_steady_stream_of_live_evictions_is_confirmed() {
     assert!(first_confirmed(1.0).is_some());
 }
+
+#[test]
+fn a_goodbye_ahead_of_its_last_words_waits_for_them() {
+    let mut w = World::new();
+    w.heartbeat(0.0, "a", "1", 0);
+    w.hear(told(1.0, "a 1#1", "p", "r/1/5", "processed").window(1, 2));
+    w.hear(told(2.0, "a 1#2", "p", "r/1/6F", "processed").window(2, 2));
+    w.goodbye(20.0, "a", "1", 4);
+    let pushing = told(4.0, "a 1#4", "p", "r/2/6F", "processed").window(2, 2);
+    w.hear(pushing.evicts("r/1/6F"));
+    w.wait_until(25.0);
+    w.hear(told(3.0, "a 1#3", "p", "r/2/5", "processed").window(2, 2).evicts("r/1/5"));
+    w.wait_until(30.0);
+    assert_eq!(w.only(Kind::LiveEviction).count, 2);
+    assert_eq!(w.skipped(), [].into());
+}
+
+#[test]
+fn a_goodbye_ahead_of_words_that_are_given_up_waits_no_more() {
+    let mut w = World::new();
+    w.heartbeat(0.0, "a", "1", 0);
+    w.hear(told(1.0, "a 1#1", "p", "r/1/5", "replay_blocked").window(0, 2));
+    w.goodbye(2.0, "a", "1", 3);
+    w.wait_until(100.0);
+    assert_eq!(w.only(Kind::FalseBlock).state, State::Suspected);
+    w.give_up("a", "1", 2, 3);
+    w.wait_until(101.0);
+    assert_eq!(w.only(Kind::FalseBlock).state, State::Confirmed);
+}
