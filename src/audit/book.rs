@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::{Finding, State, Subject};
 use super::kind::Kind;
-use super::row::{Counted, Row, Verdict, more_finding, new_finding};
+use super::row::{Counted, Row, Verdict, new_finding};
 use crate::outcome::{Amounts, KeyedHash};
 
 /// New rows of a kind and service in one minute of receipt; beyond, one row `more` (audit.md).
@@ -63,7 +63,7 @@ pub struct Opened {
 /// The book.
 #[derive(Clone, Debug)]
 pub struct Book {
-    hash: KeyedHash,
+    pub(super) hash: KeyedHash,
     sums: BTreeMap<SumKey, Sums>,
     sums_changed: BTreeSet<SumKey>,
     confirmed: BTreeMap<(Kind, String, String), u64>,
@@ -71,8 +71,8 @@ pub struct Book {
     opened_changed: BTreeSet<(Kind, String)>,
     changes: BTreeMap<String, Change>,
     /// The rows `more` by service and minute, while their keys may change them.
-    more: BTreeMap<(Kind, Subject), Row>,
-    more_changed: BTreeSet<(Kind, Subject)>,
+    pub(super) more: BTreeMap<(Kind, Subject), Row>,
+    pub(super) more_changed: BTreeSet<(Kind, Subject)>,
 }
 
 impl Book {
@@ -289,88 +289,14 @@ impl Book {
         self.emit(row);
     }
 
-    fn emit(&mut self, row: &Row) {
+    pub(super) fn emit(&mut self, row: &Row) {
         let finding = Box::new(row.finding.clone());
         let (opened_us, gained_us) = (row.opened_us, row.gained_us);
         let change = Change::Write { finding, opened_us, gained_us };
         self.changes.insert(row.finding.id.clone(), change);
     }
 
-    /// One row for what a minute may not open singly: the difference that a key makes goes there.
-    fn show_more(
-        &mut self,
-        was: Option<&Finding>,
-        now: Option<&Finding>,
-        minute: i64,
-        received_us: i64,
-    ) {
-        let Some(about) = now.or(was) else { return };
-        let subject = Subject::More {
-            service: about.service.clone(),
-            env: about.env.clone(),
-            ledger: about.ledger.clone().unwrap_or_default(),
-            minute,
-        };
-        let key = (about.kind, subject);
-        let last = self.more.get(&key);
-        let open = last.filter(|row| row.is_open()).cloned();
-        let finding = match &open {
-            Some(row) => row.finding.clone(),
-            None => {
-                let ordinal = last.map_or(1, |row| row.finding.ordinal.saturating_add(1));
-                more_finding(&self.hash, key.1.clone(), ordinal, about)
-            }
-        };
-        let counted = |finding: Option<&Finding>| {
-            let confirmed = finding.filter(|finding| finding.state == State::Confirmed);
-            confirmed.map_or_else(Counted::default, Counted::of)
-        };
-        let sum = Counted::of(&finding).plus(counted(now)).minus(counted(was));
-        if open.is_none() && sum.count == 0 {
-            return;
-        }
-        let is_over = sum.count == 0;
-        let finding = Finding {
-            count: sum.count,
-            amounts: sum.amounts,
-            first_us: finding.first_us.min(about.first_us),
-            last_us: finding.last_us.max(about.last_us),
-            severity: finding.severity.max(about.severity),
-            state: if is_over { State::Closed } else { State::Confirmed },
-            closed_because: is_over.then(|| "made_good".to_owned()),
-            ..finding
-        };
-        self.put_more(key, open, finding, received_us);
-    }
-
-    fn put_more(&mut self, key: (Kind, Subject), was: Option<Row>, now: Finding, received_us: i64) {
-        let before = was.as_ref().map(|row| &row.finding);
-        self.account(before, Some(&now));
-        let gained =
-            now.state == State::Confirmed && now.count > before.map_or(0, |finding| finding.count);
-        let was =
-            was.unwrap_or_else(|| Row::new(now.clone(), Counted::default(), None, received_us));
-        let gained_us = if gained { Some(received_us) } else { was.gained_us };
-        let row = Row { finding: now, gained_us, ..was };
-        self.emit(&row);
-        self.more_changed.insert(key.clone());
-        self.more.insert(key, row);
-    }
-
-    /// Closes a row `more` as it stands.
-    pub(super) fn close_more(&mut self, closed: &Finding, because: &str, received_us: i64) {
-        let key = (closed.kind, closed.subject.clone());
-        let is_it = |row: &&Row| row.is_open() && row.finding.id == closed.id;
-        let open = self.more.get(&key).filter(is_it).cloned();
-        if let Some(was) = open {
-            let because = Some(because.to_owned());
-            let finding = was.finding.clone();
-            let now = Finding { state: State::Closed, closed_because: because, ..finding };
-            self.put_more(key, Some(was), now, received_us);
-        }
-    }
-
-    fn account(&mut self, was: Option<&Finding>, now: Option<&Finding>) {
+    pub(super) fn account(&mut self, was: Option<&Finding>, now: Option<&Finding>) {
         let Some(about) = now.or(was) else { return };
         let ledger = about.ledger.clone().unwrap_or_default();
         let key = (about.kind, about.service.clone(), about.env.clone(), ledger);

@@ -71,7 +71,7 @@ impl<'a> Failure<'a> {
             |at| !is_before(context.sources, &first.at, at) && first.at.position != at.position;
         let undecided = facts.unknowns.as_ref().is_some_and(|unknowns| !unknowns.only_held);
         let evicted = facts.evicted.iter().any(|evicted| evicted_before(&evicted.at));
-        let coverage = |at| context.ledger.coverage(context.sources, context.settings, at);
+        let coverage = |at: &Moment| context.ledger.coverage(context.sources, context.settings, at);
         // What comes after it may make it good, so what is missing after it counts too.
         let known = first.fate_at();
         let until_us = known.at_us.saturating_add(grace_us);

@@ -28,10 +28,6 @@ const BLOCK_SORTS_MAX: usize = 8;
 pub(super) const BLOCKS_MANY: u64 = 3;
 /// Evictions of one key kept singly: the newest.
 const EVICTED_MAX: usize = 8;
-/// Reversals of one ref kept.
-const REVERSALS_MAX: usize = 32;
-/// Signatures of one ref kept.
-const REF_KEYS_MAX: usize = 16;
 
 /// One booking of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,16 +110,6 @@ pub struct SignatureFacts {
 }
 
 impl Stored for SignatureFacts {
-    fn rows(&self) -> &[Row] {
-        &self.rows
-    }
-
-    fn take_back(&mut self, rows: Vec<Row>) {
-        self.rows = rows;
-    }
-}
-
-impl Stored for RefFacts {
     fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -362,53 +348,4 @@ pub(super) fn push_newest<T>(
     list.reserve_exact(1);
     list.insert(place, item);
     (list.len() > max).then(|| list.remove(0))
-}
-
-/// One booking that undoes another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reversal {
-    pub(super) at: Moment,
-    pub(super) net: Net,
-    pub(super) game: Option<i64>,
-}
-
-/// What is known of one `ref` of a player.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefFacts {
-    /// Signatures accepted under it: those of the least hashes, so that which ones are kept does
-    /// not hang on the order in which they came.
-    pub(super) keys: Vec<i64>,
-    /// Bookings that undo it.
-    pub(super) reversals: Vec<Reversal>,
-    #[serde(skip)]
-    pub(super) rows: Vec<Row>,
-    /// The order of a reversal is missing, and that was counted.
-    pub(super) order_missing: bool,
-}
-
-impl RefFacts {
-    pub(super) fn carry(&mut self, signature: i64) {
-        if let Err(place) = self.keys.binary_search(&signature) {
-            self.keys.insert(place, signature);
-            self.keys.truncate(REF_KEYS_MAX);
-        }
-    }
-
-    pub(super) fn reverse(&mut self, reversal: Reversal) {
-        let _ = push_newest(&mut self.reversals, reversal, REVERSALS_MAX, |reversal| &reversal.at);
-    }
-
-    /// Brings a booking that undoes in line with its fate. Returns whether that changes anything.
-    pub(super) fn set_reversal(&mut self, reversal: Reversal, failed: bool) -> bool {
-        let is_it = |known: &Reversal| known.at.position == reversal.at.position;
-        let known = self.reversals.iter().position(is_it);
-        match known {
-            Some(i) if failed => {
-                self.reversals.remove(i);
-            }
-            None if !failed => self.reverse(reversal),
-            _ => return false,
-        }
-        true
-    }
 }

@@ -1,10 +1,10 @@
 //! `fold(state, record)`: what each entry of the log means.
 
 use super::eviction::Eviction;
-use super::facts::Reversal;
 use super::finding::Subject;
 use super::order::Moment;
 use super::player::Recent;
+use super::ref_facts::Reversal;
 use super::report::{self, Stayed};
 use super::state::Audit;
 use super::table::PlayerKey;

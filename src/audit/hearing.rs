@@ -124,14 +124,13 @@ impl Audit {
         let witness = Witness { boot: Some(given_up.boot), ..witness };
         let occurrence =
             Occurrence { at_us, amounts: Amounts::default(), witnesses: vec![witness] };
-        if fell {
-            self.clock_fell(id);
-        }
         let boot = (&given_up.from, given_up.boot);
-        let id = source.id;
         self.group_of_boot(Kind::TelemetryGap, boot, |group| {
             group.set(missing, Some(occurrence), received_us);
         });
+        if fell {
+            self.clock_fell(id);
+        }
         // Nobody waits any more for what it said goodbye ahead of.
         self.reopen(id, false);
     }

@@ -8,10 +8,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::facts::{Acceptance, RefFacts, Reversal, SignatureFacts};
+use super::facts::{Acceptance, SignatureFacts};
 use super::finding::{Coverage, Severity};
 use super::kind::Kind;
 use super::order::{how_known, is_before, order};
+use super::ref_facts::{RefFacts, Reversal};
 use super::row::Verdict;
 use super::rule::{Context, Judged};
 use super::source::Sources;
@@ -127,7 +128,6 @@ fn other_side<'a>(
     let rightly = standing.iter().filter(is_right).copied().min_by(by_order);
     let all: Vec<&Acceptance> = facts.accepted.iter().filter(|one| one.stands()).collect();
     rightly.or_else(|| all.iter().filter(is_right).copied().min_by(by_order))
-}
 }
 
 /// The reversals of a ref that are about this key: of the opposite amount, and of the same game

@@ -9,9 +9,8 @@ use super::eviction::is_live;
 use super::order::{Moment, is_before, order};
 use super::player::{GameFacts, PlayerFacts, Recent};
 use super::rule::Context;
-use super::settings::Settings;
 use super::source::Sources;
-use crate::outcome::{GuardMode, Window, WindowScope};
+use crate::outcome::{GuardMode, Settings, Window, WindowScope};
 
 /// What is measured at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Acceptance, RefFacts, SignatureFacts};
+use super::facts::{Acceptance, SignatureFacts};
 use super::finding::{Coverage, Severity, Witness};
 use super::kind::Kind;
 use super::order::{how_known, order};
+use super::ref_facts::RefFacts;
 use super::row::{EXAMPLES_MAX, Verdict};
 use super::rule::{Context, Judged};
 use super::witness::Evidence;
@@ -32,19 +33,13 @@ enum Placing {
     Early,
 }
 
-/// What is to be said, and whether the order of a reversal could have changed that.
-pub(super) struct Missed {
-    pub(super) judged: Judged,
-    pub(super) order_missing: bool,
-}
-
 /// Judges one ref; `keys` are the signatures accepted under it, with their games.
 pub(super) fn judge(
     context: Context<'_>,
     reference: &Id,
     refs: &RefFacts,
     keys: &[(&SignatureFacts, Option<i64>)],
-) -> Missed {
+) -> Judged {
     let nothing = Judged::nothing(Kind::MissedDuplicate, "made_good");
     let mut by_net: BTreeMap<Net, Vec<Booking<'_>>> = BTreeMap::new();
     for (facts, game) in keys {
@@ -76,7 +71,8 @@ pub(super) fn judge(
         due_us = (!confirmed).then_some(until_us);
         Verdict { confirmed, ..verdict }
     });
-    Missed { order_missing: least < most, judged: Judged { verdict, due_us, ..nothing } }
+    // The order of a reversal could have changed that.
+    Judged { order_missing: least < most, verdict, due_us, ..nothing }
 }
 
 /// What the reversals of a net left: each undoes one acceptance before it, of its own game if

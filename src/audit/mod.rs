@@ -57,10 +57,12 @@ mod loss;
 mod measure;
 mod message;
 mod missed;
+mod more;
 mod offset;
 mod order;
 mod player;
 mod quiet;
+mod ref_facts;
 mod report;
 mod room;
 mod row;
@@ -86,13 +88,14 @@ pub use advice::{
     Advice, DAYS, DISTANCES, Histogram, LATE_GAMES, LATE_SECONDS, Measured, Need, Why,
 };
 pub use book::{Book, Change, Opened, SumKey, Sums};
-pub use facts::{RefFacts, SignatureFacts};
+pub use facts::SignatureFacts;
 pub use finding::{Coverage, Finding, OrderKnown, Severity, State, Subject, Witness};
 pub use group::Group;
 pub use kind::Kind;
 pub use ledger::{Ledger, Ledgers};
 pub use message::MessageFacts;
 pub use player::PlayerFacts;
+pub use ref_facts::RefFacts;
 pub use room::RoomFacts;
 pub use row::Row;
 pub use source::{Blind, Source, SourceId, Sources};

@@ -93,7 +93,7 @@ impl QuietRows {
         judged: Judged,
         received_us: i64,
     ) -> Due {
-        let Judged { kind, verdict, because, due_us, hole } = judged;
+        let Judged { kind, verdict, because, due_us, hole, .. } = judged;
         let due = Due { ledger_us: due_us, receipt_us: None, hole };
         let verdict = verdict.map(|verdict| begun_earlier(verdict, self.newest(kind)));
         let is_told = verdict.as_ref().zip(self.newest(kind)).is_some_and(|(verdict, row)| {

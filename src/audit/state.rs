@@ -235,9 +235,7 @@ impl Audit {
             Outcome::EffectReported => true,
             _ => false,
         };
-        if tells_state
-            && let Some(key) = self.room_of(player, &event.signature)
-        {
+        if tells_state && let Some(key) = self.room_of(player, &event.signature) {
             self.facts.want_room(needs, key);
         }
     }

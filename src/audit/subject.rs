@@ -50,7 +50,11 @@ impl Audit {
         (player, signature): SignatureKey,
     ) {
         let Some(facts) = self.facts.signatures.get((player, signature)) else { return };
-        let is_first = facts.accepted.iter().find(|accepted| accepted.stands()).is_some_and(|first| first.at == *at);
+        let is_first = facts
+            .accepted
+            .iter()
+            .find(|accepted| accepted.stands())
+            .is_some_and(|first| first.at == *at);
         if !is_first || (event.state_version.is_none() && facts.accepted.len() < 2) {
             return;
         }
@@ -108,19 +112,18 @@ impl Audit {
         if let (Some(player), Some(reference)) = (player, reference)
             && let Some(context) = self.context(&player.ledger)
         {
-            let missed = missed::judge(context, &reference, &refs, &keys);
+            let judged = missed::judge(context, &reference, &refs, &keys);
             let (ledger, player) = (player.ledger.clone(), player.player.clone());
             let subject = Subject::Ref { ledger: ledger.clone(), player, reference };
-            let judged = missed.judged;
             let due = Due { ledger_us: judged.due_us, receipt_us: None, hole: judged.hole };
             self.wait(Wait::Ref(key), &ledger, due);
             let (rows, received_us) = (&mut refs.rows, self.received_us);
             let kind = judged.kind;
             self.book.settle(rows, &subject, kind, judged.verdict, judged.because, received_us);
-            if missed.order_missing && !refs.order_missing {
+            if judged.order_missing && !refs.order_missing {
                 self.skip(kind.as_str());
             }
-            refs.order_missing = missed.order_missing;
+            refs.order_missing = judged.order_missing;
         }
         let changed = was != (refs.rows.clone(), refs.order_missing);
         self.facts.refs.give_back(key, refs, changed);

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::facts::{RefFacts, SignatureFacts};
+use super::facts::SignatureFacts;
 use super::message::MessageFacts;
 use super::player::PlayerFacts;
+use super::ref_facts::RefFacts;
 use super::room::RoomFacts;
 use super::row::Row;
 use crate::outcome::{Id, Signature};

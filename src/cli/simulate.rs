@@ -96,8 +96,9 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 fn fault_help() -> String {
-    let mut help = "A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times. \
-                    SERVICE: 0 settle-poker (the default), 1 settle-slots, 2 settle-baccarat. NAME:\n"
+    let mut help = "A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several \
+                    times. SERVICE: 0 settle-poker (the default), 1 settle-slots, \
+                    2 settle-baccarat. NAME:\n"
         .to_owned();
     for kind in FaultKind::all() {
         let _ = write!(help, "\n  {}: {}", kind.as_str(), kind.about());

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Before the collector gives up an idle connection (75 s): a request on one that is just being
+/// closed fails.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
 /// A client for requests that may take this long.
 ///
 /// reqwest is built without a TLS provider, since its own choice costs a minute of compiling C.
@@ -12,5 +16,9 @@ pub fn http(timeout: Duration) -> Result<reqwest::Client, reqwest::Error> {
         tracing::trace!("a TLS provider was installed before");
     }
     let no_redirects = reqwest::redirect::Policy::none();
-    reqwest::Client::builder().timeout(timeout).redirect(no_redirects).build()
+    reqwest::Client::builder()
+        .timeout(timeout)
+        .redirect(no_redirects)
+        .pool_idle_timeout(IDLE_MAX)
+        .build()
 }

@@ -31,9 +31,9 @@ pub use self::room::Admission;
 use self::tally::Tally;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::outcome::{Event, Refused};
+use crate::outcome::{Body, Record, Refused};
 use crate::store::Store;
-use crate::store::rollups::{LatencyCount, OutcomeCount};
+use crate::store::rollups::Rollups;
 use crate::vitals::Vitals;
 
 /// What ingest works with.
@@ -62,13 +62,17 @@ pub struct Refusal {
     pub content: [u8; 16],
 }
 
-/// The rollups by minute of these events, as the ack writes them.
-pub fn rollups_of<'a>(
-    events: impl Iterator<Item = &'a Event>,
-) -> (Vec<OutcomeCount>, Vec<LatencyCount>) {
+/// The rollups by minute of these records, as the ack writes them.
+pub fn rollups_of(records: &[Record]) -> Rollups {
     let mut tally = Tally::default();
-    events.for_each(|event| tally.write(event));
-    tally.rows()
+    for record in records {
+        match &record.body {
+            Body::Event(event) => tally.write(event),
+            Body::Transition(transition) => tally.move_on(transition),
+            _ => {}
+        }
+    }
+    tally.rollups()
 }
 
 #[cfg(test)]

@@ -126,7 +126,6 @@ impl<'a> Planner<'a> {
         let (sources, boots) = self.sources.take_changed()?;
         let transition_runs = self.sources.transitions.take_changed()?;
         let counted = self.parts.metrics.count(&self.tally.committed);
-        let (outcomes, latencies) = self.tally.rows();
         let counts = self
             .answers
             .iter()
@@ -143,10 +142,8 @@ impl<'a> Planner<'a> {
             hashes: self.contents.into_runs(),
             event_ids: self.new_event_ids,
             notes: self.new_notes,
-            outcomes,
-            latencies,
             transition_runs,
-            transitions: self.tally.moves(),
+            rollups: self.tally.rollups(),
             totals: counted.totals().to_vec(),
         };
         Ok(Plan { group, answers: self.answers, counted, end: self.end })

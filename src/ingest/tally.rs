@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::limits;
 use crate::metrics::{Buckets, Committed, Latency};
 use crate::outcome::{DeliveryState, Event, Id, Outcome, SourceName, Transition};
-use crate::store::rollups::{LatencyCount, OutcomeCount};
+use crate::store::rollups::{LatencyCount, OutcomeCount, Rollups};
 use crate::store::transitions::TransitionCount;
 
 /// The counts of one group.
@@ -81,7 +81,7 @@ impl Tally {
     }
 
     /// The rows by minute.
-    pub(super) fn rows(&self) -> (Vec<OutcomeCount>, Vec<LatencyCount>) {
+    pub(super) fn rollups(&self) -> Rollups {
         let outcomes = self.outcomes.iter().map(|((service, env, minute, outcome), count)| {
             let (service, env) = (service.clone(), env.clone());
             OutcomeCount { service, env, minute: *minute, outcome: *outcome, count: *count }
@@ -95,17 +95,15 @@ impl Tally {
                 buckets: buckets.counts().to_vec(),
                 sum_us: buckets.sum_us(),
             });
-        (outcomes.collect(), latencies.collect())
-    }
-
-    /// The transitions by minute.
-    pub(super) fn moves(&self) -> Vec<TransitionCount> {
-        let count = |((service, env, minute, states), count): (&(Id, Id, i64, _), &u64)| {
+        let moves = self.moves.iter().map(|((service, env, minute, (left, entered)), count)| {
             let (service, env, minute) = (service.clone(), env.clone(), *minute);
-            let (left, entered) = *states;
-            TransitionCount { service, env, minute, left, entered, count: *count }
-        };
-        self.moves.iter().map(count).collect()
+            TransitionCount { service, env, minute, left: *left, entered: *entered, count: *count }
+        });
+        Rollups {
+            outcomes: outcomes.collect(),
+            latencies: latencies.collect(),
+            transitions: moves.collect(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::audit::Audit;
 use crate::ingest;
 use crate::judge;
-use crate::outcome::{Body, Event, Position, Settings};
+use crate::outcome::{Body, Position, Record, Settings};
 use crate::store::compare::{Comparison, TableDifferences};
 use crate::store::{DatabaseLock, Step, Store, StoreError};
 
@@ -56,6 +56,7 @@ pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
     let comparison = Comparison::begin(url, scratch.path(), log.collector()).await;
     let mut comparison = comparison.map_err(told)?;
     redo.until(comparison.judged_n()).await.map_err(told)?;
+    redo.roll_up_the_rest(comparison.logged_n()).await.map_err(told)?;
     let tables = comparison.differences().await.map_err(told)?;
     Ok(Verified { records: redo.at.n, tables })
 }
@@ -70,6 +71,7 @@ pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
     let mut redo = Redo::begin(&store, &scratch, url).await?;
     redo.until(store.read_progress(store.collector()).await.map_err(told)?).await.map_err(told)?;
     let records = redo.at.n;
+    redo.roll_up_the_rest(i64::MAX).await.map_err(told)?;
     redo.to.close().await.map_err(told)?;
     store.replace_by(scratch.path()).await.map_err(told)?;
     store.close().await.map_err(told)?;
@@ -106,6 +108,10 @@ impl<'a> Redo<'a> {
         while self.at.n < n {
             let mut records = self.log.read_records(self.at, STEP_RECORDS).await?;
             records.retain(|record| record.position.n <= n);
+            // What a person closed was stored by then.
+            let is_closing = |record: &Record| matches!(record.body, Body::Closed(_));
+            let closing = records.iter().skip(1).position(is_closing);
+            records.truncate(closing.map_or(records.len(), |before| before + 1));
             let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
             judge::load_for(&self.to, &mut self.audit, &records).await?;
             for record in &records {
@@ -113,20 +119,25 @@ impl<'a> Redo<'a> {
             }
             let step = Step::take(&mut self.audit, &records, end)?;
             self.change = self.to.save_step(&step, &[], self.change).await?;
-            let events = records.iter().filter_map(|record| match &record.body {
-                Body::Event(event) => Some(&**event),
-                _ => None,
-            });
-            self.roll_up(events).await?;
+            self.to.add_rollups(&ingest::rollups_of(&records)).await?;
             judge::memory::bound(&mut self.audit);
             self.at = end;
         }
         Ok(())
     }
 
-    async fn roll_up(&self, events: impl Iterator<Item = &Event>) -> Result<(), StoreError> {
-        let (outcomes, latencies) = ingest::rollups_of(events);
-        self.to.add_rollups(&outcomes, &latencies).await
+    /// Rolls up what is in the log and not judged yet, up to and with position `n`: the writer
+    /// counts by minute at once.
+    async fn roll_up_the_rest(&self, n: i64) -> Result<(), StoreError> {
+        let mut at = self.at;
+        while at.n < n {
+            let mut records = self.log.read_records(at, STEP_RECORDS).await?;
+            records.retain(|record| record.position.n <= n);
+            let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
+            self.to.add_rollups(&ingest::rollups_of(&records)).await?;
+            at = end;
+        }
+        Ok(())
     }
 }
 

@@ -158,8 +158,8 @@ impl Fault {
 /// Why a text is no [`Fault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no fault; write NAME@START+LENGTH as in window-of-3@60s+2m, with NAME one of {names}; \
-     append /1 or /2 for the second or third service", names = names()
+    "{0:?} is no fault; write NAME@START+LENGTH as in window-of-3@60s+2m, with NAME one of \
+     {names}; append /1 or /2 for the second or third service", names = names()
 )]
 pub struct FaultError(String);
 

@@ -265,8 +265,8 @@ mod tests {
 
     fn leak_json(count: &str, overpaid: &str) -> Value {
         json!({
-            "kind": "duplicate_leak", "state": "confirmed", "cause": "race", "service": "s", "env": "prod",
-            "ledger": "s", "source": null, "player": "p",
+            "kind": "duplicate_leak", "state": "confirmed", "cause": "race", "service": "s",
+            "env": "prod", "ledger": "s", "source": null, "player": "p",
             "signature": {"room": "r", "round": "1", "net": "5", "final": true},
             "count": count, "overpaid": overpaid, "overcharged": "0",
         })

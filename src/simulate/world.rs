@@ -202,7 +202,8 @@ impl World {
 
     /// One more message, at its time.
     pub fn send(&mut self, delivery: Delivery) {
-        self.put_off(delivery.clone(), delivery.at_us);
+        let at_us = delivery.at_us;
+        self.put_off(delivery, at_us);
     }
 
     fn new_player(&mut self, service: usize) -> Player {

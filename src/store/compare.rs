@@ -8,7 +8,7 @@
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::{Store, StoreError, dialect, part, path_of};
-use crate::audit::{PlayerFacts, RefFacts, SignatureFacts, Stored};
+use crate::audit::{MessageFacts, PlayerFacts, RefFacts, RoomFacts, SignatureFacts, Stored};
 
 /// Differences of one table that are told one by one; the rest is counted.
 pub const TOLD_MAX: i64 = 100;
@@ -69,6 +69,12 @@ const SIGNATURES: &str = "SELECT player || '/' || signature, a.body, b.body, cou
 const REFS: &str = "SELECT player || '/' || ref, a.body, b.body, count(*) OVER () \
      FROM main.refs AS a FULL JOIN redone.refs AS b USING (player, ref) \
      WHERE a.body IS DISTINCT FROM b.body ORDER BY player, ref LIMIT $1";
+const ROOMS: &str = "SELECT player || '/' || room, a.body, b.body, count(*) OVER () \
+     FROM main.rooms AS a FULL JOIN redone.rooms AS b USING (player, room) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY player, room LIMIT $1";
+const MESSAGES: &str = "SELECT ledger || '/' || message, a.body, b.body, count(*) OVER () \
+     FROM main.messages AS a FULL JOIN redone.messages AS b USING (ledger, message) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY ledger, message LIMIT $1";
 const DELIVERIES: &str = "SELECT player || '/' || occurred_us || '/' || collector || '.' || n, \
      CASE WHEN a.here IS NOT NULL THEN x'' END, CASE WHEN b.here IS NOT NULL THEN x'' END, \
      count(*) OVER () FROM (SELECT *, 1 AS here FROM main.deliveries) AS a \
@@ -107,9 +113,18 @@ const LATENCIES: &str = "SELECT json_array(service, env, minute, metric), \
      (SELECT *, buckets || ' ' || sum_us AS said FROM redone.latencies) AS b \
      USING (service, env, minute, metric) WHERE a.said IS DISTINCT FROM b.said \
      ORDER BY service, env, minute, metric LIMIT $1";
+const MEASURED: &str = "SELECT json_array(service, env, minute), CAST(a.body AS BLOB), \
+     CAST(b.body AS BLOB), count(*) OVER () FROM main.audit_rollups AS a \
+     FULL JOIN redone.audit_rollups AS b USING (service, env, minute) \
+     WHERE a.body IS DISTINCT FROM b.body ORDER BY service, env, minute LIMIT $1";
+const TRANSITIONS: &str = "SELECT json_array(service, env, minute, state_from, state_to), \
+     CAST(a.count AS BLOB), CAST(b.count AS BLOB), count(*) OVER () FROM main.transitions AS a \
+     FULL JOIN redone.transitions AS b USING (service, env, minute, state_from, state_to) \
+     WHERE a.count IS DISTINCT FROM b.count \
+     ORDER BY service, env, minute, state_from, state_to LIMIT $1";
 
 /// All tables that are a fold of the log.
-const TABLES: [Table; 10] = [
+const TABLES: [Table; 14] = [
     Table {
         name: "players",
         differing: PLAYERS,
@@ -130,6 +145,20 @@ const TABLES: [Table; 10] = [
         clear: "DELETE FROM main.refs",
         fill: "INSERT INTO main.refs SELECT * FROM redone.refs",
         read: facts::<RefFacts>,
+    },
+    Table {
+        name: "rooms",
+        differing: ROOMS,
+        clear: "DELETE FROM main.rooms",
+        fill: "INSERT INTO main.rooms SELECT * FROM redone.rooms",
+        read: facts::<RoomFacts>,
+    },
+    Table {
+        name: "messages",
+        differing: MESSAGES,
+        clear: "DELETE FROM main.messages",
+        fill: "INSERT INTO main.messages SELECT * FROM redone.messages",
+        read: facts::<MessageFacts>,
     },
     Table {
         name: "deliveries",
@@ -186,16 +215,32 @@ const TABLES: [Table; 10] = [
         fill: "INSERT INTO main.latencies SELECT * FROM redone.latencies",
         read: text,
     },
+    Table {
+        name: "audit_rollups",
+        differing: MEASURED,
+        clear: "DELETE FROM main.audit_rollups",
+        fill: "INSERT INTO main.audit_rollups SELECT * FROM redone.audit_rollups",
+        read: text,
+    },
+    Table {
+        name: "transitions",
+        differing: TRANSITIONS,
+        clear: "DELETE FROM main.transitions",
+        fill: "INSERT INTO main.transitions SELECT * FROM redone.transitions",
+        read: text,
+    },
 ];
 
 const ATTACH: &str = "ATTACH DATABASE $1 AS redone";
 const BEGIN: &str = "BEGIN";
 const JUDGED: &str = "SELECT n FROM main.progress WHERE collector = $1";
+const LOGGED: &str = "SELECT max(n) FROM main.records WHERE collector = $1";
 
 /// A connection to a database that sees it, and its log folded again, at one instant.
 pub struct Comparison {
     connection: SqliteConnection,
     judged_n: i64,
+    logged_n: i64,
 }
 
 impl Comparison {
@@ -206,12 +251,19 @@ impl Comparison {
         sqlx::query(BEGIN).execute(&mut connection).await?;
         let judged = sqlx::query_scalar(JUDGED).bind(collector);
         let judged_n = judged.fetch_optional(&mut connection).await?.unwrap_or(0);
-        Ok(Self { connection, judged_n })
+        let logged = sqlx::query_scalar::<_, Option<i64>>(LOGGED).bind(collector);
+        let logged_n = logged.fetch_one(&mut connection).await?.unwrap_or(0);
+        Ok(Self { connection, judged_n, logged_n })
     }
 
     /// How far the judge was at that instant.
     pub fn judged_n(&self) -> i64 {
         self.judged_n
+    }
+
+    /// How far the log was at that instant.
+    pub fn logged_n(&self) -> i64 {
+        self.logged_n
     }
 
     /// The tables that differ.
@@ -270,13 +322,14 @@ mod tests {
     use crate::store::fixtures::{self, Fixture};
 
     /// Tables that are no fold of the log, each with its reason.
-    const OTHERS: [&str; 14] = [
+    const OTHERS: [&str; 16] = [
         "_sqlx_migrations", // sqlx's own
         "meta",             // keys
         "collectors",       // names
         "records",          // the log itself
         "sources",          // identities, as senders gave them
         "boots",
+        "transition_runs",
         "ledgers",
         "hashes",
         "event_ids",
@@ -285,6 +338,7 @@ mod tests {
         "totals",        // counters of the process too
         "alerts",        // decided by the clock
         "notifications", // what was sent
+        "alert_cursor",
     ];
 
     #[tokio::test]

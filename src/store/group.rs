@@ -4,9 +4,9 @@ use sqlx::{Connection, SqliteConnection};
 
 use super::identity::{self, HashRun, Key, StoredBoot, StoredSource};
 use super::log::{self, Row};
-use super::rollups::{self, LatencyCount, OutcomeCount};
+use super::rollups::{self, Rollups};
 use super::totals::{self, Total};
-use super::transitions::{self, StoredRun, TransitionCount};
+use super::transitions::{self, StoredRun};
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -35,14 +35,10 @@ pub struct Group {
     pub event_ids: Vec<(Key, i64)>,
     /// What became a record and must not become one again.
     pub notes: Vec<Key>,
-    /// Outcomes by minute.
-    pub outcomes: Vec<OutcomeCount>,
-    /// Latencies by minute.
-    pub latencies: Vec<LatencyCount>,
     /// Runs of transitions as they are now.
     pub transition_runs: Vec<StoredRun>,
-    /// Transitions by minute.
-    pub transitions: Vec<TransitionCount>,
+    /// What the minutes gain.
+    pub rollups: Rollups,
     /// What the counters gain.
     pub totals: Vec<Total>,
 }
@@ -92,9 +88,8 @@ async fn write(
     identity::put_hashes(connection, &group.hashes).await?;
     identity::put_event_ids(connection, &group.event_ids, day).await?;
     identity::put_notes(connection, &group.notes, day).await?;
-    rollups::add_outcomes(connection, &group.outcomes).await?;
-    rollups::add_latencies(connection, &group.latencies).await?;
-    transitions::put(connection, &group.transition_runs, &group.transitions).await?;
+    transitions::put_runs(connection, &group.transition_runs).await?;
+    rollups::add(connection, &group.rollups).await?;
     totals::add(connection, collector, &group.totals).await?;
     put_commit(connection, collector, group).await
 }
@@ -126,6 +121,7 @@ mod tests {
     use super::*;
     use crate::outcome::{Boot, Outcome, Position, SourceName};
     use crate::store::fixtures::{self, Fixture, id};
+    use crate::store::rollups::{LatencyCount, OutcomeCount};
 
     fn group(number: i64) -> Group {
         let id = format!("{number:06}");
@@ -258,9 +254,10 @@ mod tests {
             buckets: vec![1, 0, 2],
             sum_us: u64::MAX,
         }];
+        let rollups = Rollups { outcomes, latencies, ..Rollups::default() };
         for number in 1..=2 {
-            let (outcomes, latencies) = (outcomes.clone(), latencies.clone());
-            store.write_group(&Group { outcomes, latencies, ..group(number) }).await.unwrap();
+            let rollups = rollups.clone();
+            store.write_group(&Group { rollups, ..group(number) }).await.unwrap();
         }
         let mut writer = store.writer().await;
         let count: i64 =

@@ -1,7 +1,8 @@
-//! Outcomes and latencies by minute, moved with the events that they count.
+//! Outcomes, latencies and moves by minute, moved with the records that they count.
 
 use sqlx::{Connection as _, SqliteConnection};
 
+use super::transitions::{self, TransitionCount};
 use super::{Store, StoreError};
 use crate::outcome::{Id, Outcome};
 
@@ -37,20 +38,36 @@ pub struct LatencyCount {
     pub sum_us: u64,
 }
 
+/// What some records add to the minutes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rollups {
+    /// Outcomes by minute.
+    pub outcomes: Vec<OutcomeCount>,
+    /// Latencies by minute.
+    pub latencies: Vec<LatencyCount>,
+    /// Moves of deliveries by minute.
+    pub transitions: Vec<TransitionCount>,
+}
+
 impl Store {
     /// Adds to the rollups in a transaction of their own.
-    pub async fn add_rollups(
-        &self,
-        outcomes: &[OutcomeCount],
-        latencies: &[LatencyCount],
-    ) -> Result<(), StoreError> {
+    pub async fn add_rollups(&self, rollups: &Rollups) -> Result<(), StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
-        add_outcomes(&mut transaction, outcomes).await?;
-        add_latencies(&mut transaction, latencies).await?;
+        add(&mut transaction, rollups).await?;
         transaction.commit().await?;
         Ok(())
     }
+}
+
+/// Adds to the rollups, inside the caller's transaction.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    rollups: &Rollups,
+) -> Result<(), StoreError> {
+    add_outcomes(connection, &rollups.outcomes).await?;
+    add_latencies(connection, &rollups.latencies).await?;
+    transitions::add(connection, &rollups.transitions).await
 }
 
 const OUTCOME_ADD: &str = "INSERT INTO rollups (service, env, minute, outcome, count) \
@@ -58,7 +75,7 @@ const OUTCOME_ADD: &str = "INSERT INTO rollups (service, env, minute, outcome, c
      DO UPDATE SET count = count + excluded.count";
 
 /// Adds outcomes, inside the caller's transaction.
-pub(super) async fn add_outcomes(
+async fn add_outcomes(
     connection: &mut SqliteConnection,
     counts: &[OutcomeCount],
 ) -> Result<(), StoreError> {
@@ -82,7 +99,7 @@ const LATENCY_PUT: &str = "INSERT INTO latencies (service, env, minute, metric, 
      DO UPDATE SET buckets = excluded.buckets, sum_us = excluded.sum_us";
 
 /// Adds latencies, inside the caller's transaction.
-pub(super) async fn add_latencies(
+async fn add_latencies(
     connection: &mut SqliteConnection,
     counts: &[LatencyCount],
 ) -> Result<(), StoreError> {

@@ -54,11 +54,10 @@ const ADD: &str = "INSERT INTO transitions \
      ON CONFLICT (service, env, minute, state_from, state_to) \
      DO UPDATE SET count = count + excluded.count";
 
-/// Writes runs as they are now, and adds counts, inside the caller's transaction.
-pub(super) async fn put(
+/// Writes runs as they are now, inside the caller's transaction.
+pub(super) async fn put_runs(
     connection: &mut SqliteConnection,
     runs: &[StoredRun],
-    counts: &[TransitionCount],
 ) -> Result<(), StoreError> {
     for run in runs {
         sqlx::query(RUN_PUT)
@@ -73,6 +72,14 @@ pub(super) async fn put(
             .execute(&mut *connection)
             .await?;
     }
+    Ok(())
+}
+
+/// Adds moves of minutes, inside the caller's transaction.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    counts: &[TransitionCount],
+) -> Result<(), StoreError> {
     for count in counts {
         sqlx::query(ADD)
             .bind(count.service.as_str())
@@ -170,6 +177,7 @@ mod tests {
     use crate::store::fixtures::{self, Fixture};
     use crate::store::group::Group;
     use crate::store::identity::HashRun;
+    use crate::store::rollups::Rollups;
 
     fn stored(boot: Option<Boot>, id: i64) -> StoredRun {
         let [service, env, source] = ["s", "prod", "a"].map(fixtures::id);
@@ -217,7 +225,8 @@ mod tests {
                 counted(8, refused, 1),
                 counted(9, refused, 1),
             ];
-            let group = Group { id: id.into(), transitions, ..Group::default() };
+            let rollups = Rollups { transitions, ..Rollups::default() };
+            let group = Group { id: id.into(), rollups, ..Group::default() };
             store.write_group(&group).await.unwrap();
         }
         let read = store.transitions_by_minute("s", 7, 8).await.unwrap();

@@ -145,8 +145,8 @@ const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_conf
 const LEDGERS_AFTER: &str = "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
      AND body ->> 'first_us' > $2 AND body ->> 'first_us' < $3";
 
-const PUT_BASE: &str = "INSERT INTO audit_state (part, name, body) VALUES ($1, $2, $4), ($1, $3, $4) \
-     ON CONFLICT (part, name) DO NOTHING";
+const PUT_BASE: &str = "INSERT INTO audit_state (part, name, body) \
+     VALUES ($1, $2, $4), ($1, $3, $4) ON CONFLICT (part, name) DO NOTHING";
 
 impl Store {
     /// Before the first record: what is set. Changes nothing once there is something.

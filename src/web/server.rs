@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use actix_web::dev::{ServerHandle, Service};
 use actix_web::http::Method;
@@ -12,6 +13,9 @@ use super::{AppState, headers, host, routes};
 /// Threads that serve requests: parsing an event costs 2 us, so one is enough; the second keeps
 /// the pages answering while the first inflates a body.
 const WORKERS: usize = 2;
+/// How long an idle connection stays open: longer than proxies (60 s) and our own clients keep
+/// theirs, so that none sends a request into one that is being closed.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long open requests may go on once the server is told to stop.
 const SHUTDOWN_SECONDS: u64 = 5;
 
@@ -42,6 +46,7 @@ impl Server {
                 .configure(routes)
         })
         .workers(WORKERS)
+        .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .disable_signals()
         .listen(listener)?;

@@ -24,10 +24,8 @@ pub struct Case {
 /// All cases.
 pub fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut cases: Vec<Case> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| read(&entry.unwrap().path()))
-        .collect();
+    let mut cases: Vec<Case> =
+        std::fs::read_dir(folder).unwrap().map(|entry| read(&entry.unwrap().path())).collect();
     cases.sort_by(|a, b| a.id.cmp(&b.id));
     assert_eq!(cases.len(), 84, "cases went missing");
     cases

@@ -261,7 +261,7 @@ fn what_is_banned_is_not_there() {
 }
 
 /// `query(INSERT_EVENT)`, with the constant in the same file: SQL is read where it is run, and
-/// none is put together at run time.
+/// none is put together at run time. A field `table.x` is of a constant table of statements.
 #[test]
 fn each_statement_is_a_constant_of_its_file() {
     let calls = ["query(", "query_as(", "query_scalar(", "QueryBuilder::new(", "raw_sql("];
@@ -270,7 +270,8 @@ fn each_statement_is_a_constant_of_its_file() {
         let code: String = lines(&source.code).flat_map(|(_, line)| line.split(' ')).collect();
         for call in calls {
             for name in names_after(&code, call) {
-                if !source.code.contains(&format!("const {name}: &str")) {
+                let of_table = name == "table" && source.code.contains("const TABLES: [Table;");
+                if !of_table && !source.code.contains(&format!("const {name}: &str")) {
                     found.push(format!("{}: {call}{name}", source.path));
                 }
             }

@@ -304,7 +304,7 @@ fn a_goodbye_that_overtakes_the_last_event_costs_no_verdict() {
     world.hear(told(10.0, "a 1#2", "p", "A/1/5", "evicted").with("reason", "ttl"));
     world.goodbye(20.0, "b", "1", 1);
     world.heartbeat(21.0, "a", "1", 2);
-    world.assert_quiet();
+    assert_eq!(world.only(Kind::LiveEviction).state, State::Suspected, "b is waited for");
     world.hear(told(19.0, "b 1#1", "q", "A/1/5", "processed"));
     assert_eq!(world.only(Kind::LiveEviction).state, State::Confirmed);
 }

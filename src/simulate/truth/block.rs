@@ -36,9 +36,7 @@ impl Truth {
             let missing = Wanted::between(1, count).worth(Money::missing(key.2.net()));
             let about = || About::Key(key.clone());
             expected.waits_for_retries |= blocks.iter().any(|told| !by_the_window(told));
-            if blocks.iter().any(|told| proven.contains(&told.order))
-                || blocks.iter().all(|told| seen(told))
-            {
+            if blocks.iter().any(|told| proven.contains(&told.order)) || blocks.iter().all(&seen) {
                 expected.add("false_block", about(), missing);
             } else if !seen(first) {
                 expected.add("unverifiable_block", about(), Wanted::between(1, count));

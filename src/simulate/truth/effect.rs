@@ -16,11 +16,11 @@ impl Truth {
 fn failed(key: &Key, story: &[&Told], expected: &mut Expected) {
     let accepted = acceptances(story, &key.2);
     let failed = |told: &&Told| told.event.effect == Some(Effect::Failed);
-    if !accepted.iter().any(|told| failed(told)) || accepted.iter().any(|told| told.stands()) {
+    if !accepted.iter().any(&failed) || accepted.iter().any(|told| told.stands()) {
         return;
     }
     let about = || About::Key(key.clone());
-    if !accepted.iter().all(|told| failed(told)) {
+    if !accepted.iter().all(failed) {
         expected.add("accept_without_effect", about(), Wanted::perhaps());
         return;
     }
@@ -39,7 +39,7 @@ fn unclear(key: &Key, story: &[&Told], expected: &mut Expected) {
     let unknowns: Vec<_> = story.iter().filter(unknown).copied().collect();
     let accepted = acceptances(story, &key.2);
     let half = accepted.iter().any(|told| told.event.effect == Some(Effect::Unknown));
-    let cleared = unknowns.iter().all(|told| waits(told)) && !accepted.is_empty();
+    let cleared = unknowns.iter().all(waits) && !accepted.is_empty();
     expected.waits_for_retries |= half || !unknowns.is_empty();
     if half || (!unknowns.is_empty() && !cleared) {
         expected.add("indeterminate_outcome", About::Key(key.clone()), Wanted::some());

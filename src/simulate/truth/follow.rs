@@ -82,7 +82,7 @@ fn disagreements(key: &Key, story: &[&Told], expected: &mut Expected) {
     let (accepted, blocks) = (acceptances(story, &key.2), blocks(story, &key.2));
     let about = || About::Key(key.clone());
     let elsewhere = |block: &&Told| accepted.iter().any(|it| it.event.from != block.event.from);
-    if blocks.iter().any(|block| elsewhere(block)) {
+    if blocks.iter().any(elsewhere) {
         expected.add("replica_disagreement", about(), Wanted::perhaps());
     }
     let Some((block, first)) = blocks.first().zip(accepted.first()) else { return };
