@@ -30,6 +30,8 @@ pub(super) struct Eviction {
     pub(super) room: Option<i64>,
     /// Told by the acceptance that pushed it out.
     pub(super) inline: bool,
+    /// Told by nobody: what the acceptance must have pushed out of a full window.
+    pub(super) inferred: bool,
     pub(super) reason: Option<Reason>,
     pub(super) window: Option<Window>,
     pub(super) received_us: i64,
@@ -97,6 +99,8 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Evict
         return Standing::Blind;
     }
     let cause = cause(context, player, eviction, accepted, as_of).to_owned();
+    // That windows let the oldest go first is assumed.
+    let order = if eviction.inferred { order.max(OrderKnown::Assumed) } else { order };
     Standing::Live { cause, order, pushed_by }
 }
 

@@ -1,7 +1,9 @@
 //! `fold(state, record)`: what each entry of the log means.
 
 use super::eviction::Eviction;
+use super::facts::push_newest;
 use super::finding::Subject;
+use super::infer::{self, UNTOLD_MAX, Untold};
 use super::order::Moment;
 use super::player::Recent;
 use super::ref_facts::Reversal;
@@ -109,6 +111,12 @@ impl Audit {
         }
         let left = event.evicted.iter().map(|evicted| evicted.hash(&self.hash)).collect();
         self.remember(told, true, left);
+        if infer::may_have_evicted(event)
+            && let Some(player) = self.facts.players.get_mut(*player)
+        {
+            let untold = Untold { at: at.clone(), received_us };
+            let _ = push_newest(&mut player.untold, untold, UNTOLD_MAX, |untold| &untold.at);
+        }
         self.first_accepted(told);
         for evicted in &event.evicted {
             let hash = evicted.hash(&self.hash);
@@ -164,6 +172,7 @@ impl Audit {
             room: self.room_hash(signature),
             signature: signature.clone(),
             inline,
+            inferred: false,
             reason: told.event.reason,
             window: told.event.window,
             received_us: self.received_us,
@@ -172,10 +181,11 @@ impl Audit {
             counted: None,
             skipped: false,
         };
-        let player = self.facts.players.get_mut(told.player);
-        if let Some(oldest) = player.and_then(|player| player.watch(eviction)) {
-            self.let_go(told.player, &oldest);
+        let Some(mut player) = self.facts.players.lend(told.player) else { return };
+        if let Some(oldest) = player.watch(eviction) {
+            self.let_go(&player, &oldest);
         }
+        self.facts.players.give_back(told.player, player, true);
     }
 
     fn remember(&mut self, told: &Told<'_>, entered: bool, left: Vec<i64>) {

@@ -8,7 +8,8 @@ use super::state::Audit;
 use super::waits::{Wait, Waiting};
 use super::witness;
 use crate::outcome::{
-    Amounts, Boot, Event, GivenUp, Heartbeat, Id, Position, Record, Refused, Silent, SourceName,
+    Amounts, Boot, Event, GivenUp, Heartbeat, Id, Outcome, Position, Record, Refused, Silent,
+    SourceName,
 };
 
 /// How often many undecided suspicions are looked at while holes fill.
@@ -28,6 +29,7 @@ impl Audit {
         let was_open = source.is_open();
         source.first_us = source.first_us.min(at_us);
         source.last_us = source.last_us.max(at_us);
+        source.tells_evictions |= event.outcome == Outcome::Evicted || !event.evicted.is_empty();
         let (filled, fell) = match event.sequence() {
             Some((boot, seq)) => {
                 let run = source.run(boot, at_us, seq);

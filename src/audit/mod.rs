@@ -9,7 +9,7 @@
 //! | what is known of the order of two events | `order` |
 //! | sets of what was said, by player and settlement | `player`, `facts`, `table` |
 //! | `duplicate_leak` | `leak` |
-//! | `live_eviction` | `eviction`, `settle_evictions` |
+//! | `live_eviction` | `eviction`, `settle_evictions`, `infer` |
 //! | `window_lost` | `report`, `loss`, `settle_windows` |
 //! | `undersized_window` | `undersized`, `settle_windows` |
 //! | `two_writers` | `writers` |
@@ -50,6 +50,7 @@ mod finding;
 mod fold;
 mod group;
 mod hearing;
+mod infer;
 mod kind;
 mod leak;
 mod ledger;

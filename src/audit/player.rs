@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::eviction::Eviction;
 use super::facts::{ACCEPTANCES_MAX, Acceptance, push_newest};
+use super::infer::Untold;
 use super::loss::Loss;
 use super::measure::Measure;
 use super::order::Moment;
@@ -77,6 +78,8 @@ pub struct PlayerFacts {
     pub(super) recent: Vec<Recent>,
     pub(super) writers: Vec<SourceId>,
     pub(super) evictions: Vec<Eviction>,
+    /// Acceptances into full windows that told of no eviction.
+    pub(super) untold: Vec<Untold>,
     /// What the window advisor is not sure of yet.
     pub(super) unmeasured: Vec<Measure>,
     /// What refusals said of a window, where that may be news.
@@ -110,6 +113,7 @@ impl PlayerFacts {
             recent: Vec::new(),
             writers: Vec::new(),
             evictions: Vec::new(),
+            untold: Vec::new(),
             unmeasured: Vec::new(),
             stayed: Vec::new(),
             losses: Vec::new(),
@@ -122,6 +126,7 @@ impl PlayerFacts {
     /// Nothing about its windows is in question.
     pub(super) fn is_plain(&self) -> bool {
         self.unmeasured.is_empty()
+            && self.untold.is_empty()
             && self.evictions.is_empty()
             && self.losses.is_empty()
             && self.too_many.is_none()

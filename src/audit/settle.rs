@@ -47,13 +47,17 @@ impl Audit {
         }
         let Some(mut player) = self.facts.players.lend(key) else { return };
         let measures_us = self.advise_again(&mut player);
+        let untold_us = self.settle_untold(key, &mut player);
         let (evictions_us, unfilled) = self.settle_evictions(&mut player);
         let (losses_us, hole) = self.settle_losses(&mut player);
         let too_many_us = self.settle_too_many(&mut player);
         self.waits.set(Waiting {
             wait: Wait::Player(key),
             ledger: Some(player.ledger.clone()),
-            due_us: [measures_us, evictions_us, losses_us, too_many_us].into_iter().flatten().min(),
+            due_us: [measures_us, untold_us, evictions_us, losses_us, too_many_us]
+                .into_iter()
+                .flatten()
+                .min(),
             hole: hole || unfilled,
         });
         self.facts.players.give_back(key, player, true);

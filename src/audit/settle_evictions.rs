@@ -8,7 +8,6 @@ use super::order::Moment;
 use super::player::PlayerFacts;
 use super::settle_groups::{About, Counted};
 use super::state::Audit;
-use super::table::PlayerKey;
 use super::witness::Evidence;
 use crate::outcome::{Amounts, Outcome};
 
@@ -101,11 +100,9 @@ impl Audit {
     }
 
     /// An eviction that is kept no more: where it is still suspected, it is counted as not judged.
-    pub(super) fn let_go(&mut self, player: PlayerKey, eviction: &Eviction) {
+    pub(super) fn let_go(&mut self, player: &PlayerFacts, eviction: &Eviction) {
         let Some(was) = eviction.counted.as_ref().filter(|was| !was.confirmed) else { return };
-        let Some(facts) = self.facts.players.lend(player) else { return };
-        self.uncount_eviction(&facts, eviction, was);
-        self.facts.players.give_back(player, facts, false);
+        self.uncount_eviction(player, eviction, was);
         self.skip("live_eviction_too_many");
     }
 
@@ -129,8 +126,9 @@ impl Audit {
     ) {
         let Some(from) = self.sources.name(eviction.at.source).cloned() else { return };
         let evidence = Evidence::about(&self.sources, &player.player, &eviction.signature);
-        let evicted = evidence.moment("evicted", &eviction.at).map(|witness| Witness {
-            outcome: Some(Outcome::Evicted),
+        let role = if eviction.inferred { "eviction_inferred" } else { "evicted" };
+        let evicted = evidence.moment(role, &eviction.at).map(|witness| Witness {
+            outcome: (!eviction.inferred).then_some(Outcome::Evicted),
             window: eviction.window,
             reason: eviction.reason,
             ..witness

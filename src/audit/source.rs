@@ -65,6 +65,9 @@ pub struct Source {
     pub last_us: i64,
     /// Times of its first and newest event without a number.
     pub unnumbered_us: Option<(i64, i64)>,
+    /// Whether it ever told an eviction.
+    #[serde(default)]
+    pub(super) tells_evictions: bool,
     /// The ledgers it writes to.
     pub ledgers: BTreeSet<String>,
     pub(super) runs: BTreeMap<BootKey, Run>,
@@ -91,6 +94,7 @@ impl Source {
             first_us: at_us,
             last_us: at_us,
             unnumbered_us: None,
+            tells_evictions: false,
             ledgers: BTreeSet::new(),
             runs: BTreeMap::new(),
             offsets: Offsets::default(),

@@ -217,7 +217,7 @@ impl Audit {
 
     fn event_needs(&self, event: &Event, needs: &mut Needs) {
         let player = self.player_key(&event.ledger(), &event.player);
-        self.facts.want_player(needs, player);
+        self.player_needs(player, needs);
         self.key_needs((player, event.signature.hash(&self.hash)), needs);
         for evicted in &event.evicted {
             self.key_needs((player, evicted.hash(&self.hash)), needs);
@@ -237,6 +237,16 @@ impl Audit {
         };
         if tells_state && let Some(key) = self.room_of(player, &event.signature) {
             self.facts.want_room(needs, key);
+        }
+    }
+
+    fn player_needs(&self, key: PlayerKey, needs: &mut Needs) {
+        self.facts.want_player(needs, key);
+        let Some(player) = self.facts.players.get(key) else { return };
+        for untold in &player.untold {
+            if let Some(out) = player.pushed_out(&self.sources, &untold.at) {
+                self.facts.want_signature(needs, (key, out.signature));
+            }
         }
     }
 
@@ -302,7 +312,7 @@ impl Audit {
                     self.facts.want_player(&mut needs, *player);
                     self.key_needs((*player, *signature), &mut needs);
                 }
-                Wait::Player(player) => self.facts.want_player(&mut needs, *player),
+                Wait::Player(player) => self.player_needs(*player, &mut needs),
                 Wait::Ref(key) => {
                     self.facts.want_player(&mut needs, key.0);
                     self.ref_needs(*key, &mut needs);

@@ -117,7 +117,7 @@ pub(super) fn is_known(player: &PlayerFacts, block: &Block) -> bool {
 }
 
 /// What the window holds after a stretch without a hole; `None` if that is not all.
-fn known(stretch: &[&Recent], window: Window) -> Option<Vec<i64>> {
+pub(super) fn known(stretch: &[&Recent], window: Window) -> Option<Vec<i64>> {
     let mut known: Vec<i64> = Vec::new();
     for recent in stretch {
         if recent.unsure {

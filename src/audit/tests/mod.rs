@@ -8,6 +8,7 @@ mod claims;
 mod clocks;
 mod effects;
 mod evictions;
+mod inferred;
 mod leaks;
 mod messages;
 mod refs;

@@ -13,8 +13,9 @@ pub(super) const LIVE_EVICTION: Topic = Topic {
         "late_third_game: a settlement came late, when a third game had begun.",
         "parallel_rooms: the player was in several rooms at once.",
         "ttl, reaper, memory, restart: it did not fall out for want of room.",
-        "inferred: the guard does not tell what falls out; it follows from the order of what \
-         came in and from the capacity it reports.",
+        "Any of these may be inferred: where no guard of the service tells what falls out, it \
+         follows from a full window, first in, first out. Such a witness is called “eviction \
+         inferred”, and the order is assumed.",
     ],
     steps: &[
         "Compare the window's capacity with what a player needs: the service's page has the \
