@@ -32,6 +32,7 @@
 //! | what a rule is given and answers | `rule` |
 //! | how long windows have to be | `advisor`, `measure`, `advice` |
 //! | graces | `waits`, `settle`, `subject` |
+//! | what must be loaded | `needs` |
 
 mod advice;
 mod advisor;
@@ -59,6 +60,7 @@ mod measure;
 mod message;
 mod missed;
 mod more;
+mod needs;
 mod offset;
 mod order;
 mod player;

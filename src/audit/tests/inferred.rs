@@ -91,11 +91,11 @@ fn a_replay_that_is_accepted_again_pushes_nothing_out() {
 
 #[test]
 fn the_order_of_arrival_makes_no_difference() {
-    for order in [[4, 3, 2, 1], [2, 4, 1, 3], [1, 2, 3, 4]] {
+    for order in [[4_usize, 3, 2, 1], [2, 4, 1, 3], [1, 2, 3, 4]] {
         let mut world = World::new();
         world.heartbeat(0.0, "a", "1", 0);
         for seq in order {
-            world.hear(accepted(seq, TWO_GAMES[seq as usize - 1], 3));
+            world.hear(accepted(seq as u64, TWO_GAMES[seq - 1], 3));
         }
         end(&mut world, 4);
         assert_eq!(world.only(Kind::LiveEviction).amounts.exposure, 5, "{order:?}");
