@@ -16,6 +16,15 @@ const HEIGHT: f64 = 20.0;
 /// A count that is not zero never looks like zero.
 const LEAST_HEIGHT: f64 = 0.8;
 
+/// What guards decide. What became of it later (`effect_reported`) is no outcome of a delivery.
+pub(super) const SHOWN: [Outcome; 5] = [
+    Outcome::Processed,
+    Outcome::LateAccepted,
+    Outcome::ReplayBlocked,
+    Outcome::Evicted,
+    Outcome::Unknown,
+];
+
 /// The chart of one outcome.
 pub(super) struct Chart {
     /// Which outcome.
@@ -71,14 +80,10 @@ pub(super) fn rates(counts: &[MinuteCount], now_us: i64) -> Rates {
     let series = |outcome| (first..=last).map(|minute| of(minute, outcome)).collect::<Vec<_>>();
     let row = |minute: i64| RateRow {
         minute: Moment::new(minute * MINUTE_US, now_us),
-        counts: Outcome::ALL
-            .iter()
-            .filter_map(|outcome| of(minute, *outcome))
-            .map(number)
-            .collect(),
+        counts: SHOWN.iter().filter_map(|outcome| of(minute, *outcome)).map(number).collect(),
     };
     Rates {
-        charts: Outcome::ALL.iter().map(|outcome| chart(*outcome, &series(*outcome))).collect(),
+        charts: SHOWN.iter().map(|outcome| chart(*outcome, &series(*outcome))).collect(),
         rows: (first..=last).rev().map(row).collect(),
         any: !counts.is_empty(),
         width: RATE_MINUTES,
@@ -156,7 +161,7 @@ mod tests {
         assert_eq!(processed.bars, "M58.1 20v-20.00h.8v20.00z");
         assert_eq!(processed.gaps.matches('M').count(), 58);
         assert!(processed.description.contains("Nothing was heard in 58 minutes"));
-        assert_eq!(rates.rows[0].counts, ["0", "0", "0", "1", "0", "0"]);
+        assert_eq!(rates.rows[0].counts, ["0", "0", "0", "1", "0"]);
         assert_eq!(rates.rows[2].counts, [""; 0], "nothing was heard");
     }
 

@@ -216,12 +216,9 @@ fn facts(state: &AppState, services: &Services) -> Facts {
         facts.silent += summary.sources.get("silent").copied().unwrap_or(0);
         for (kind, (confirmed, suspected)) in &summary.findings {
             facts.suspected += suspected;
-            *match Kind::parse(kind) {
-                Some(Kind::DuplicateLeak | Kind::FalseBlock) => &mut facts.wrong,
-                Some(Kind::LiveEviction) => &mut facts.at_risk,
-                Some(Kind::UnverifiableBlock | Kind::IndeterminateOutcome) => &mut facts.unclear,
-                _ => &mut facts.evidence,
-            } += confirmed;
+            if let Some(count) = Kind::parse(kind).and_then(|kind| facts.of_kind(kind)) {
+                *count += confirmed;
+            }
         }
     }
     facts
@@ -274,7 +271,7 @@ fn service_line(
         quiet: sources("quiet"),
         gone: sources("gone"),
         closed: sources("closed"),
-        outcomes: heard.then(|| Outcome::ALL.into_iter().map(count).collect()),
+        outcomes: heard.then(|| chart::SHOWN.into_iter().map(count).collect()),
         confirmed,
         suspected,
         url: format!("/findings?service={}", encode(service)),

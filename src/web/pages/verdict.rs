@@ -4,6 +4,7 @@
 //! It claims no more than the audit knows. Money is wrong where a confirmed finding says so. It
 //! is safe only if nothing says otherwise *and* everybody was heard; else it can't be told.
 
+use crate::audit::Kind;
 use crate::limits;
 use crate::web::format::{number, several, span};
 
@@ -22,8 +23,12 @@ pub(super) struct Facts {
     pub(super) unclear: i64,
     /// Findings of missing, refused or contradicting evidence.
     pub(super) evidence: i64,
+    /// Settlements whose money did not move, moved twice or went elsewhere, as far as was told.
+    pub(super) astray: i64,
     /// Findings of settlements that a window let go of too early.
     pub(super) at_risk: i64,
+    /// Findings of guards that can't stop every replay.
+    pub(super) unguarded: i64,
     /// Watched sources that fell silent within a day.
     pub(super) silent: i64,
     /// Ledgers whose guards may remember what was never heard here.
@@ -34,6 +39,44 @@ pub(super) struct Facts {
     pub(super) audit_lag_us: i64,
     /// Whether the last write found no database.
     pub(super) database_away: bool,
+}
+
+impl Facts {
+    /// What the findings of a kind are counted under; `None` for those that say nothing of whether
+    /// money is safe, or say it again of a settlement that another one is about.
+    pub(super) fn of_kind(&mut self, kind: Kind) -> Option<&mut i64> {
+        match kind {
+            Kind::DuplicateLeak | Kind::FalseBlock => Some(&mut self.wrong),
+            Kind::AcceptWithoutEffect | Kind::CrossRoomBooking | Kind::MissedDuplicate => {
+                Some(&mut self.astray)
+            }
+            Kind::UnverifiableBlock
+            | Kind::IndeterminateOutcome
+            | Kind::AmbiguousEqual
+            | Kind::IdCollision
+            | Kind::StuckClaim => Some(&mut self.unclear),
+            Kind::LiveEviction => Some(&mut self.at_risk),
+            Kind::WindowLost | Kind::UndersizedWindow | Kind::GuardBypass => {
+                Some(&mut self.unguarded)
+            }
+            Kind::TelemetryGap | Kind::IdentityConflict | Kind::RejectedEvidence => {
+                Some(&mut self.evidence)
+            }
+            Kind::BlockAfterFailedEffect
+            | Kind::ClockRollback
+            | Kind::ClockSkew
+            | Kind::VersionRegression
+            | Kind::TornState
+            | Kind::RetryStorm
+            | Kind::ReplicaDisagreement
+            | Kind::OutcomeFlip
+            | Kind::CapMismatch
+            | Kind::CounterWrap
+            | Kind::TwoWriters
+            | Kind::SignatureReused
+            | Kind::IllegalTransition => None,
+        }
+    }
 }
 
 /// The answer.
@@ -107,7 +150,7 @@ fn of_the_collector(facts: &Facts) -> [(bool, String, &'static str); 3] {
 }
 
 /// What the audit says, worst first.
-fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 7] {
+fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 9] {
     let settlements = |count| several(count, "settlement", "settlements");
     let findings = |count| several(count, "finding", "findings");
     let sources = several(facts.silent, "watched source is", "watched sources are");
@@ -116,6 +159,14 @@ fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 7] {
         (
             facts.wrong > 0,
             format!("{} booked wrong.", settlements(facts.wrong)),
+            "/findings?state=confirmed",
+        ),
+        (
+            facts.astray > 0,
+            format!(
+                "{} whose money did not move, moved twice or went elsewhere.",
+                settlements(facts.astray)
+            ),
             "/findings?state=confirmed",
         ),
         (facts.silent > 0, format!("{sources} silent."), "/sources"),
@@ -133,6 +184,14 @@ fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 7] {
             facts.at_risk > 0,
             "Windows let go of settlements that can still be replayed.".into(),
             "/findings?kind=live_eviction",
+        ),
+        (
+            facts.unguarded > 0,
+            format!(
+                "{} about guards that can\u{2019}t stop every replay.",
+                findings(facts.unguarded)
+            ),
+            "/findings?state=confirmed",
         ),
         (
             facts.new_ledgers > 0,
@@ -168,7 +227,9 @@ mod tests {
             Facts { suspected: 1, ..heard() },
             Facts { unclear: 1, ..heard() },
             Facts { evidence: 1, ..heard() },
+            Facts { astray: 1, ..heard() },
             Facts { at_risk: 1, ..heard() },
+            Facts { unguarded: 1, ..heard() },
             Facts { is_cut: true, ..heard() },
             Facts { new_ledgers: 1, ..heard() },
             Facts { audit_lag_us: LAG_TOLD_US + 1, ..heard() },
@@ -177,6 +238,20 @@ mod tests {
             let told = verdict(&facts);
             assert_eq!((told.level, told.reasons.len()), ("unsure", 1), "{facts:?}");
         }
+    }
+
+    #[test]
+    fn a_replay_that_is_refused_again_and_again_leaves_money_safe() {
+        let mut facts = heard();
+        assert_eq!(facts.of_kind(Kind::RetryStorm), None);
+        *facts.of_kind(Kind::GuardBypass).unwrap() += 1;
+        *facts.of_kind(Kind::TelemetryGap).unwrap() += 1;
+        let told: Vec<String> = verdict(&facts).reasons.into_iter().map(|it| it.text).collect();
+        let expected = [
+            "1 finding about evidence that is missing or was refused.",
+            "1 finding about guards that can\u{2019}t stop every replay.",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]
