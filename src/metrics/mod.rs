@@ -143,6 +143,13 @@ impl Metrics {
         }
     }
 
+    /// The checks that the audit skipped, and how often.
+    pub fn skipped_checks(&self) -> Vec<(String, i64)> {
+        let state = self.shared.lock();
+        let counts = state.totals.get(count::name::AUDIT_SKIPPED).into_iter().flatten();
+        counts.filter_map(|(labels, count)| Some((labels.first()?.clone(), *count))).collect()
+    }
+
     /// The newest rejects by service and env.
     pub fn reject_runs(&self, now_us: i64) -> RejectRuns {
         self.shared.lock().rejects.runs(now_us)

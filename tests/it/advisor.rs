@@ -155,18 +155,6 @@ fn too_small(alerts: &Value) -> Vec<&Value> {
     alerts.filter(|alert| alert["rule"] == "WindowTooSmall").collect()
 }
 
-async fn wait_for_line(app: &TestApp, line: &str) {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let metrics = app.get("/metrics").await.body;
-        if metrics.lines().any(|l| l == line) {
-            return;
-        }
-        assert!(Instant::now() < end, "no {line}: {metrics}");
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
 #[tokio::test]
 async fn the_alert_fires_before_the_first_leak_where_a_place_is_missing() {
     let app = TestApp::start_with(Clock::manual(now_us() - 600 * SECOND_US), |_| {}).await;
@@ -177,7 +165,9 @@ async fn the_alert_fires_before_the_first_leak_where_a_place_is_missing() {
     assert_eq!(too_small(&alerts)[0]["severity"], "warning");
     let leaks = "/api/v1/findings?kind=duplicate_leak";
     assert_eq!(app.get_json(leaks).await["findings"], json!([]), "none so far");
-    wait_for_line(&app, r#"dedup_window_required_capacity{service="settle-poker"} 4"#).await;
+    let line = "dedup_window_required_capacity{service=\"settle-poker\"} 4
+";
+    app.wait_for_text("/metrics", line).await;
     let page = app.get("/services/settle-poker").await.body;
     assert!(page.contains("2 settlements x 2 games = 4: 4 needed, capacity 3."), "{page}");
     tell(&app, &leak).await;
@@ -191,7 +181,7 @@ async fn a_healthy_service_is_not_warned_of() {
     assert!(push(&app, &[]).await.is_none(), "it has no leak");
     for service in ["settle-poker", "settle-slots", "settle-baccarat"] {
         let line = format!(r#"dedup_window_required_capacity{{service="{service}"}} 4"#);
-        wait_for_line(&app, &line).await;
+        app.wait_for_text("/metrics", &format!("{line}\n")).await;
     }
     // The rules are looked at every second, and all is judged by then.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;

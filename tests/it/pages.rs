@@ -289,6 +289,17 @@ async fn sources_are_filtered_and_paged_by_links() {
 }
 
 #[tokio::test]
+async fn checks_that_could_not_be_made_are_shown_with_the_reason() {
+    let app = TestApp::start_with(Clock::System, |config| config.audit.eviction_grace_us = 0).await;
+    assert!(!app.get("/sources").await.body.contains("could not be made"));
+    let mut evicted = event(1);
+    evicted["outcome"] = "evicted".into();
+    assert_eq!(app.push(&evicted).await.status, 200);
+    let page = app.wait_for_text("/sources", "never accepted, as far as was heard").await;
+    assert!(page.contains("<a href=\"/help/live_eviction\">live eviction</a>"), "{page}");
+}
+
+#[tokio::test]
 async fn a_finding_tells_the_rule_the_witnesses_and_what_to_do() {
     let app = TestApp::start().await;
     seed::findings(&app, &[seed::leak(1)]).await;

@@ -25,18 +25,6 @@ fn deliveries(player: &str) -> Vec<Value> {
     all
 }
 
-async fn wait_for_page(app: &TestApp, path: &str, wanted: &str) -> String {
-    let end = std::time::Instant::now() + crate::support::PATIENCE;
-    loop {
-        let body = app.get(path).await.body;
-        if body.contains(wanted) {
-            return body;
-        }
-        assert!(std::time::Instant::now() < end, "not in time: {wanted} on {path}: {body}");
-        tokio::time::sleep(crate::support::LOOK_EVERY).await;
-    }
-}
-
 #[tokio::test]
 async fn from_push_to_page_to_a_closed_finding() {
     let app = TestApp::start().await;
@@ -50,7 +38,7 @@ async fn from_push_to_page_to_a_closed_finding() {
     let finding = &answer["findings"][0];
     assert_eq!((&finding["overpaid"], &finding["ledger"]), (&json!("250"), &json!("chips <b>")));
 
-    let overview = wait_for_page(&app, "/", "No. Money is booked wrong in 1 ledger.").await;
+    let overview = app.wait_for_text("/", "No. Money is booked wrong in 1 ledger.").await;
     assert!(overview.contains("settle-poker") && !overview.contains("<script>"));
     let page = app.get(&format!("/findings/{}", finding["id"].as_str().unwrap())).await.body;
     assert!(page.contains(">accepted<") && page.contains(">accepted again<"), "{page}");
@@ -78,7 +66,7 @@ async fn from_push_to_page_to_a_closed_finding() {
     assert_eq!(app.get_json("/api/v1/services/settle-poker").await["services"][0]["env"], "prod");
 
     close(&app, finding["id"].as_str().unwrap()).await;
-    wait_for_page(&app, "/findings?kind=duplicate_leak", ">closed<").await;
+    app.wait_for_text("/findings?kind=duplicate_leak", ">closed<").await;
 }
 
 /// Closes it with the form of its page, as a browser does.
@@ -100,7 +88,7 @@ async fn close(app: &TestApp, id: &str) {
     // The client follows the redirect to the page.
     let own = form(app.base().to_owned()).await;
     assert_eq!(own.status, 200);
-    let page = wait_for_page(app, &format!("/findings/{id}"), "a person says").await;
+    let page = app.wait_for_text(&format!("/findings/{id}"), "a person says").await;
     assert!(page.contains("made good. booked back, T-12"), "{page}");
     assert!(!page.contains("method=\"post\""), "a closed finding can't be closed again");
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
-use super::{Shell, lines, render};
-use crate::audit::Blind;
+use super::{Shell, lines, render, words};
+use crate::audit::{Blind, Kind};
 use crate::outcome::SourceName;
 use crate::store::{SourceRow, size_of};
 use crate::web::AppState;
@@ -30,6 +30,8 @@ struct Sources {
     sources: Vec<SourceLine>,
     /// Whether some send no heartbeats.
     any_unwatched: bool,
+    /// Checks that the audit could not make.
+    skipped: Vec<SkippedLine>,
     is_first: bool,
     /// Whose sources, unless all.
     of: Option<String>,
@@ -47,6 +49,15 @@ struct SourceLine {
     boot: Option<BootLine>,
     /// Newest first: from and to.
     blind: Vec<(Moment, Moment)>,
+}
+
+/// A check that could not be made, and how often.
+struct SkippedLine {
+    /// About what, with its help page if it is a kind.
+    about: String,
+    help: Option<String>,
+    why: &'static str,
+    count: String,
 }
 
 struct BootLine {
@@ -73,11 +84,31 @@ pub(in crate::web) async fn show(
         shell: Shell::new(HERE, now_us),
         any_unwatched: rows.iter().any(|row| row.last_heartbeat_us.is_none()),
         sources: rows.into_iter().map(|row| line(row, &blind, now_us)).collect(),
+        skipped: state.metrics.skipped_checks().iter().map(skipped).collect(),
         is_first: params.raw("after").is_none(),
         of: of(&params),
         first: params.address(HERE, None),
         more: next.map(|key| params.address(HERE, Some(&key))),
     })
+}
+
+fn skipped((check, count): &(String, i64)) -> SkippedLine {
+    let reasons = [
+        ("_order", "the order of two events is not proven"),
+        ("_blind", "something that bears on it was not heard"),
+        ("_never_accepted", "what was evicted was never accepted, as far as was heard"),
+        ("_shared", "others may have written to the same window"),
+        ("_too_many", "more waited than are remembered"),
+        ("_too_late", "it came later than what is remembered"),
+    ];
+    let known = reasons.into_iter().find_map(|(end, why)| Some((check.strip_suffix(end)?, why)));
+    let (about, why) = known.unwrap_or((check, "the order of two events is not proven"));
+    SkippedLine {
+        about: words::plain(about),
+        help: Kind::parse(about).map(|kind| format!("/help/{}", kind.as_str())),
+        why,
+        count: number(*count),
+    }
 }
 
 fn of(params: &Params) -> Option<String> {

@@ -120,6 +120,19 @@ impl Api {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
+
+    /// Looks at `path` until it has this text; fails after [`PATIENCE`] with what was there.
+    pub async fn wait_for_text(&self, path: &str, wanted: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let body = self.get(path).await.body;
+            if body.contains(wanted) {
+                return body;
+            }
+            assert!(Instant::now() < end, "not in time: {wanted} on {path}: {body}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
 }
 
 async fn reply(request: reqwest::RequestBuilder) -> reqwest::Result<Reply> {
