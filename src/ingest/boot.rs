@@ -96,13 +96,14 @@ impl Run {
     /// backlog that drains starts the waiting anew. Says which holes are lost by it, as the sets
     /// are full.
     ///
-    /// A backlog drains if an event is older than the grace at receipt, and younger by a second
-    /// than the one by which the waiting last began anew. After an outage of ten minutes that
-    /// holds again and again, until the sender has caught up. A sender whose clock is slow by more
-    /// than the grace sends nothing but old events too, but they do not get younger: its holes are
-    /// given up after the grace, whether or not heartbeats tell how slow it is. So is a backlog
-    /// that is sent no faster than it grows. A backlog of age `a` starts the waiting anew once for
-    /// each second of `a` at most.
+    /// A backlog drains if an event is older than the grace at receipt, and either younger by a
+    /// second than the one by which the waiting last began anew, or one by which fewer are missing
+    /// than were then: a backlog may come in any order. After an outage of ten minutes that holds
+    /// again and again, until the sender has caught up. A sender whose clock is slow by more than
+    /// the grace sends nothing but old events too, but they do not get younger, and what it lost
+    /// stays missing: its holes are given up after the grace, whether or not heartbeats tell how
+    /// slow it is. So is a backlog that is sent no faster than it grows. A backlog of age `a`
+    /// starts the waiting anew once for each second of `a` and for each number missing at most.
     pub(super) fn receive(
         &mut self,
         seq: u64,
@@ -113,8 +114,12 @@ impl Run {
         self.came(seq, received_us);
         self.closing &= seq <= self.last_seq_named;
         self.sets.receive(seq);
-        if age_us > grace_us {
-            self.waits.drain(age_us, received_us);
+        if age_us > grace_us && !self.waits.since.is_empty() {
+            let holes = self.sets.waited_for(self.heard_from, self.top()).into_iter();
+            let missing = holes.fold(0, |sum: u64, (first, last)| {
+                sum.saturating_add(last - first).saturating_add(1)
+            });
+            self.waits.drain(age_us, missing, received_us);
         }
         self.sets.shrink(self.heard_from)
     }
@@ -195,8 +200,9 @@ fn unreadable(error: &serde_json::Error) -> StoreError {
 #[derive(Clone, Debug, Default)]
 struct Waits {
     since: Vec<(u64, i64)>,
-    /// The age of the event by which a backlog last started the waiting anew.
-    backlog_us: Option<i64>,
+    /// The event by which a backlog last started the waiting anew: its age, and how many numbers
+    /// were then missing.
+    backlog: Option<(i64, u64)>,
 }
 
 impl Waits {
@@ -211,17 +217,21 @@ impl Waits {
         }
     }
 
-    fn drain(&mut self, age_us: i64, now_us: i64) {
-        let is_younger = |last_us: i64| age_us <= last_us.saturating_sub(limits::SECOND_US);
-        if !self.since.is_empty() && self.backlog_us.is_none_or(is_younger) {
+    fn drain(&mut self, age_us: i64, missing: u64, now_us: i64) {
+        let drains = |(last_us, last): (i64, u64)| {
+            age_us <= last_us.saturating_sub(limits::SECOND_US) || missing < last
+        };
+        if self.backlog.is_none_or(drains) {
+            let youngest_us = self.backlog.map_or(age_us, |(last_us, _)| last_us.min(age_us));
+            let least = self.backlog.map_or(missing, |(_, last)| last.min(missing));
             self.begin_anew(now_us);
-            self.backlog_us = Some(age_us);
+            self.backlog = Some((youngest_us, least));
         }
     }
 
     fn begin_anew(&mut self, now_us: i64) {
         if let Some(top) = self.since.iter().map(|(top, _)| *top).max() {
-            *self = Self { since: vec![(top, now_us)], backlog_us: None };
+            *self = Self { since: vec![(top, now_us)], backlog: None };
         }
     }
 
@@ -232,7 +242,7 @@ impl Waits {
             self.since.iter().filter(|(_, since_us)| is_over(*since_us)).map(|(top, _)| *top).max();
         self.since.retain(|(_, since_us)| !is_over(*since_us));
         if self.since.is_empty() {
-            self.backlog_us = None;
+            self.backlog = None;
         }
         top
     }
@@ -306,8 +316,23 @@ mod tests {
             assert_eq!(run.give_up(now_us, GRACE_US), []);
         }
         run.receive(3, 600_000_000, 570_000_000, GRACE_US);
-        assert_eq!(run.give_up(598_999_999, GRACE_US), []);
-        assert_eq!(run.give_up(599_000_000, GRACE_US), [(2, 2)]);
+        assert_eq!(run.give_up(599_999_999, GRACE_US), []);
+        assert_eq!(run.give_up(600_000_000, GRACE_US), [(2, 2)]);
+    }
+
+    #[test]
+    fn a_backlog_may_drain_in_any_order() {
+        let mut run = run(1);
+        run.receive(100, 0, 0, GRACE_US);
+        // The youngest first, and what is new in between.
+        for second in 0..98_i64 {
+            let (age_us, now_us) = (500_000_000 + second * 1_000_000, second * 1_000_000);
+            run.receive(99 - second.unsigned_abs(), age_us, now_us, GRACE_US);
+            run.receive(101 + second.unsigned_abs(), 0, now_us, GRACE_US);
+            assert_eq!(run.give_up(now_us, GRACE_US), []);
+        }
+        assert_eq!(run.give_up(126_999_999, GRACE_US), []);
+        assert_eq!(run.give_up(127_000_000, GRACE_US), [(1, 1)]);
     }
 
     #[test]
