@@ -105,7 +105,9 @@ fn judge_blocks(context: Context<'_>, facts: &SignatureFacts) -> Option<Judged> 
 fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -> Judged {
     let block = &blocks.first;
     let grace_us = grace_over_us(context, block);
-    let warning_us = context.since_us(&block.at, block.received_us).saturating_add(INFO_US);
+    // From when it is known: what a backlog brings is as old as the backlog.
+    let since_us = context.since_us(&block.at, block.received_us).max(block.received_us);
+    let warning_us = since_us.saturating_add(INFO_US);
     let confirmed = context.watermark_us >= grace_us;
     let warned = context.watermark_us >= warning_us;
     let severity = if warned { Severity::Warning } else { Severity::Info };

@@ -202,6 +202,18 @@ fn what_stays_unverifiable_is_a_warning_after_ten_minutes() {
 }
 
 #[test]
+fn what_a_backlog_brings_is_unverifiable_for_ten_minutes_from_then() {
+    let mut world = watched();
+    world.heartbeat(700.0, "a", "1", 3);
+    world.hear(blocked(10.0, "a 1#3"));
+    world.give_up("a", "1", 2, 2);
+    world.heartbeat(1_299.0, "a", "1", 3);
+    assert_eq!(world.only(Kind::UnverifiableBlock).severity, Severity::Info);
+    world.heartbeat(1_300.0, "a", "1", 3);
+    assert_eq!(world.only(Kind::UnverifiableBlock).severity, Severity::Warning);
+}
+
+#[test]
 fn a_key_blocked_while_blind_stays_unverifiable() {
     let mut world = watched();
     world.hear(blocked(10.0, "a 1#3"));
