@@ -11,6 +11,7 @@ mod cases_http;
 mod cases_stored;
 mod cli;
 mod demo;
+mod healthy;
 mod ingest;
 mod kill;
 mod metrics;

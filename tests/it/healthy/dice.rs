@@ -1,0 +1,32 @@
+//! A seeded stream of choices.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+/// Choices that are the same for the same seed.
+pub struct Dice(ChaCha12Rng);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(ChaCha12Rng::seed_from_u64(seed))
+    }
+
+    /// From `first` to `last`.
+    pub fn between(&mut self, first: i64, last: i64) -> i64 {
+        self.0.random_range(first..=last)
+    }
+
+    /// From 0 to `n - 1`.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0.random_range(0..n)
+    }
+
+    /// In so many of 100 cases.
+    pub fn chance(&mut self, percent: i64) -> bool {
+        self.between(0, 99) < percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
