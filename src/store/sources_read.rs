@@ -64,21 +64,22 @@ impl BootRow {
 
     /// The numbers that did not come, lowest first.
     pub fn missing(&self) -> Vec<(i64, i64)> {
-        let mut known: Vec<_> = [&self.received, &self.refused, &self.lost]
-            .into_iter()
-            .flatten()
-            .copied()
-            .chain([(self.last_seq + 1, i64::MAX)])
-            .collect();
+        let mut known: Vec<_> =
+            [&self.received, &self.refused, &self.lost].into_iter().flatten().copied().collect();
         known.sort_unstable();
         // A first number above 1 is no hole by itself: the boot may have been under way.
-        let mut next = known.first().map_or(1, |(first, _)| *first);
+        let Some(&(first, _)) = known.first() else { return Vec::new() };
         let mut missing = Vec::new();
+        // The last number that is accounted for; a boot may end at the last number that there is.
+        let mut until = first - 1;
         for (first, last) in known {
-            if first > next {
-                missing.push((next, first - 1));
+            if first - 1 > until {
+                missing.push((until + 1, first - 1));
             }
-            next = next.max(last.saturating_add(1));
+            until = until.max(last);
+        }
+        if self.last_seq > until {
+            missing.push((until + 1, self.last_seq));
         }
         missing
     }
@@ -86,7 +87,8 @@ impl BootRow {
 
 /// How many numbers these ranges hold.
 pub fn size_of(ranges: &[(i64, i64)]) -> i64 {
-    ranges.iter().map(|(first, last)| last - first + 1).sum()
+    let size = |(first, last): &(i64, i64)| last.saturating_sub(*first).saturating_add(1);
+    ranges.iter().map(size).fold(0, i64::saturating_add)
 }
 
 const LIST: &str = "SELECT s.service, s.env, s.source, s.state, s.last_push_us, \
@@ -272,5 +274,27 @@ mod tests {
             lost: vec![],
         };
         assert_eq!(boot.missing(), []);
+        let named = BootRow { received: vec![], ..boot };
+        assert_eq!(named.missing(), [], "nothing but a heartbeat came");
+    }
+
+    #[test]
+    fn the_last_number_that_there_is_is_no_trap() {
+        let boot = |received: &[(i64, i64)]| BootRow {
+            boot: "1".into(),
+            first_received_us: 0,
+            last_received_us: 0,
+            last_seq: i64::MAX,
+            received: received.to_vec(),
+            refused: vec![],
+            lost: vec![],
+        };
+        let tail = boot(&[(1, 3)]).missing();
+        assert_eq!(tail, [(4, i64::MAX)]);
+        assert_eq!(size_of(&tail), i64::MAX - 3);
+        let hole = boot(&[(1, 3), (i64::MAX, i64::MAX)]).missing();
+        assert_eq!(hole, [(4, i64::MAX - 1)]);
+        let whole = boot(&[(1, i64::MAX)]);
+        assert_eq!((whole.missing(), whole.taken()), (vec![], Some(i64::MAX)));
     }
 }
