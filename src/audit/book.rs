@@ -169,7 +169,9 @@ impl Book {
             let more = verdict.filter(|verdict| verdict.count > row.end_count());
             let next =
                 more.map(|verdict| self.open(subject, kind, Some(&*row), verdict, received_us));
-            rows.extend(next);
+            if let Some(next) = next {
+                follow(rows, i, next);
+            }
             return;
         }
         let stands = verdict.filter(|verdict| verdict.count > row.base.count);
@@ -327,4 +329,15 @@ impl Book {
         }
         self.sums_changed.insert(key);
     }
+}
+
+/// Puts a row after the one at `i`. That one stays: the new one may be withdrawn. Those of its
+/// kind before it go, since the store has them: somebody may open and close rows for ever.
+fn follow(rows: &mut Vec<Row>, i: usize, next: Row) {
+    let mut at = 0;
+    rows.retain(|row| {
+        at += 1;
+        at > i || row.finding.kind != next.finding.kind
+    });
+    rows.push(next);
 }

@@ -138,7 +138,7 @@ impl Audit {
         let wait = Wait::Clock(id);
         if !self.waits.has(&wait) {
             let due_us = Some(self.received_us.saturating_add(TELL_AFTER_US));
-            self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
+            self.waits.set(Waiting::new(wait, None, due_us, false));
         }
     }
 

@@ -72,7 +72,7 @@ impl Audit {
                 self.recheck.extend(self.waits.for_hole(ledger).cloned());
             } else if !self.waits.has(&wait) {
                 let due_us = Some(self.received_us.saturating_add(HOLES_EVERY_US));
-                self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
+                self.waits.set(Waiting::new(wait, None, due_us, false));
             }
         }
     }

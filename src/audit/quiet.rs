@@ -1,5 +1,5 @@
 //! Rows of subjects that nobody has to close: after a day without news they close as quiet
-//! (audit.md). Of each kind the newest row is kept; the store has the others.
+//! (audit.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::row::{Row, Verdict};
 use super::rule::Judged;
 
-/// The newest row of each kind.
+/// The newest rows of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct QuietRows {
     #[serde(skip)]
@@ -103,7 +103,6 @@ impl QuietRows {
         // What is told already keeps its evidence, also where the facts have let go of it.
         if !is_told {
             book.settle(&mut self.rows, subject, kind, verdict, because, received_us);
-            self.keep_newest(kind);
         }
         let Some(row) = self.newest(kind).filter(|row| row.is_open()) else { return due };
         let quiet_us = row.gained_us.unwrap_or(row.opened_us).saturating_add(QUIET_US);
@@ -113,16 +112,6 @@ impl QuietRows {
         let id = row.finding.id.clone();
         book.close_as_is(&mut self.rows, &id, "quiet", received_us);
         due
-    }
-
-    fn keep_newest(&mut self, kind: Kind) {
-        let newest = self.rows.iter().rposition(|row| row.finding.kind == kind);
-        let mut i = 0;
-        self.rows.retain(|row| {
-            let stays = row.finding.kind != kind || Some(i) == newest;
-            i += 1;
-            stays
-        });
     }
 
     /// A person closed a row: what happens after counts from there.

@@ -51,15 +51,10 @@ impl Audit {
         let (evictions_us, unfilled) = self.settle_evictions(&mut player);
         let (losses_us, hole) = self.settle_losses(&mut player);
         let too_many_us = self.settle_too_many(&mut player);
-        self.waits.set(Waiting {
-            wait: Wait::Player(key),
-            ledger: Some(player.ledger.clone()),
-            due_us: [measures_us, untold_us, evictions_us, losses_us, too_many_us]
-                .into_iter()
-                .flatten()
-                .min(),
-            hole: hole || unfilled,
-        });
+        let due_us = [measures_us, untold_us, evictions_us, losses_us, too_many_us];
+        let due_us = due_us.into_iter().flatten().min();
+        let (wait, ledger) = (Wait::Player(key), Some(player.ledger.clone()));
+        self.waits.set(Waiting::new(wait, ledger, due_us, hole || unfilled));
         self.facts.players.give_back(key, player, true);
     }
 
@@ -99,12 +94,9 @@ impl Audit {
             player: player.player.clone(),
             signature: facts.signature.clone(),
         };
-        let waiting = Waiting {
-            wait: Wait::key(key),
-            ledger: Some(player.ledger.clone()),
-            due_us: judged.iter().filter_map(|judged| judged.due_us).min(),
-            hole: judged.iter().any(|judged| judged.hole),
-        };
+        let due_us = judged.iter().filter_map(|judged| judged.due_us).min();
+        let hole = judged.iter().any(|judged| judged.hole);
+        let waiting = Waiting::new(Wait::key(key), Some(player.ledger.clone()), due_us, hole);
         let missing = judged.iter().filter(|judged| judged.order_missing);
         let unordered: Vec<Kind> = missing.map(|judged| judged.kind).collect();
         for kind in unordered.iter().filter(|kind| !facts.unordered.contains(kind)) {

@@ -180,7 +180,7 @@ impl Audit {
         }
         let (_, due_us) = group.verdict(received_us);
         let wait = Wait::Group(kind, subject.clone());
-        self.waits.set(Waiting { wait, ledger: None, due_us, hole: false });
+        self.waits.set(Waiting::new(wait, None, due_us, false));
         self.groups_changed.insert(key);
     }
 }

@@ -22,6 +22,9 @@ use crate::outcome::{Id, KeyedHash, Settings};
 
 /// Minutes over which the share of live evictions is taken (audit.md).
 const RATE_MINUTES: i64 = 15;
+/// So many are settled at a time: their facts are in memory together, under 1 KiB each as a rule.
+/// When a hole fills, or somebody else writes for a player, up to all that wait are looked at.
+pub(super) const READY_MAX: usize = 10_000;
 /// Twice as many are kept: times of several sources are not in order.
 const MINUTES_KEPT: usize = 30;
 /// Live evictions among so many acceptances are critical: over 1 in 100, and at least 10.
@@ -188,11 +191,12 @@ impl Audit {
         })
     }
 
-    /// Those who waited long enough, or for a hole that filled.
+    /// Those who waited long enough, or for a hole that filled; [`READY_MAX`] at most, so ask
+    /// again until there are none.
     pub fn ready(&self) -> Vec<Wait> {
-        let mut ready: BTreeSet<Wait> = self.recheck.clone();
-        ready.extend(self.waits.due(|ledger| self.now_us(ledger)));
-        ready.into_iter().collect()
+        let mut ready: BTreeSet<Wait> = self.recheck.iter().take(READY_MAX).cloned().collect();
+        ready.extend(self.waits.due(READY_MAX, |ledger| self.now_us(ledger)));
+        ready.into_iter().take(READY_MAX).collect()
     }
 
     fn now_us(&self, ledger: Option<&str>) -> i64 {

@@ -182,11 +182,8 @@ impl Audit {
     /// Waits for what comes first: a grace by the time of the ledger, then for quiet.
     fn wait(&mut self, wait: Wait, ledger: &str, due: Due) {
         let by_ledger = due.ledger_us.is_some() || due.hole;
-        self.waits.set(Waiting {
-            wait,
-            ledger: (by_ledger || due.receipt_us.is_none()).then(|| ledger.to_owned()),
-            due_us: if by_ledger { due.ledger_us } else { due.receipt_us },
-            hole: due.hole,
-        });
+        let ledger = (by_ledger || due.receipt_us.is_none()).then(|| ledger.to_owned());
+        let due_us = if by_ledger { due.ledger_us } else { due.receipt_us };
+        self.waits.set(Waiting::new(wait, ledger, due_us, due.hole));
     }
 }

@@ -200,6 +200,7 @@ pub(crate) async fn fold(
             store.load_facts(&mut audit.facts, &needs).await?;
         }
         audit.settle(&ready);
+        memory::bound(audit);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The step: once each record, whatever fails.
 
+mod bounds;
+
 use std::sync::Arc;
 
 use super::*;

@@ -180,6 +180,11 @@ pub(crate) async fn run(store: &Store, sql: &'static str) {
     sqlx::query(sql).execute(&mut *store.writer().await).await.unwrap();
 }
 
+/// A number from the database.
+pub(crate) async fn number(store: &Store, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(store.readers()).await.unwrap()
+}
+
 impl Store {
     /// Does something to the database behind its back.
     pub(crate) async fn execute(&self, sql: &'static str) {

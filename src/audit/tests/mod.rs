@@ -4,6 +4,7 @@ mod advisor;
 mod arrival;
 mod blocks;
 mod bookings;
+mod bounds;
 mod claims;
 mod clocks;
 mod effects;
