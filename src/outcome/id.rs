@@ -19,10 +19,10 @@ pub enum IdError {
     #[error("is empty; send 1 to 256 bytes")]
     Empty,
     /// More than [`Id::BYTES_MAX`] bytes.
-    #[error("has {0} bytes; at most 256 are taken")]
+    #[error("has {0} bytes; at most 256 are taken, send a shorter one")]
     TooLong(usize),
     /// A control character, NUL among them.
-    #[error("has a control character (U+{0:04X}); ids are plain text")]
+    #[error("has a control character (U+{0:04X}); ids are plain text, send it without")]
     Control(u32),
 }
 

@@ -168,6 +168,7 @@ fn refuse_contradictions(event: &Event) -> Result<(), Problem> {
 fn refuse_fates(event: &Event) -> Result<(), Problem> {
     let outcome = event.outcome.as_str();
     let reported = event.outcome == Outcome::EffectReported;
+    let evicted = event.outcome == Outcome::Evicted;
     if event.effect.is_none() && reported {
         let message = "is missing beside the outcome effect_reported; send applied, failed or \
                        unknown";
@@ -180,14 +181,15 @@ fn refuse_fates(event: &Event) -> Result<(), Problem> {
         );
         return Err(Problem::at("contradiction", "effect", &message));
     }
-    let acceptances_only = [
+    let of_bookings = [
         ("booked_room", event.booked_room.is_some()),
-        ("reversal_of", reported && event.reversal_of.is_some()),
+        // A reversal may be blocked or held, as any booking; an eviction is of no booking.
+        ("reversal_of", (reported || evicted) && event.reversal_of.is_some()),
     ];
-    match acceptances_only.iter().find(|(_, said)| *said && !event.is_acceptance()) {
+    match of_bookings.iter().find(|(_, said)| *said && !event.is_acceptance()) {
         None => Ok(()),
         Some((field, _)) => {
-            let message = format!("goes with acceptances only, not with {outcome}; leave it out");
+            let message = format!("is about a booking, not about {outcome}; leave it out");
             Err(Problem::at("contradiction", field, &message))
         }
     }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::object::{Object, Text};
 use crate::limits;
-use crate::outcome::{Boot, Id, parse_us, reads_back};
+use crate::outcome::{Boot, Id, IdError, parse_us, reads_back};
 
 /// Longest message: it goes to the sender up to 100 times an answer, and into the log.
 const MESSAGE_BYTES_MAX: usize = 300;
@@ -26,7 +26,8 @@ pub(super) struct Problem {
 impl Problem {
     /// A problem of the event as a whole.
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        let mut message = message.into();
+        // Keys and words of the sender are in it.
+        let mut message = message.into().replace(char::is_control, "\u{fffd}");
         if message.len() > MESSAGE_BYTES_MAX {
             message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         }
@@ -79,12 +80,12 @@ pub(super) fn text<'a>(path: &str, raw: &'a RawValue) -> Result<Cow<'a, str>, Pr
 
 /// An id.
 pub(super) fn id(path: &str, raw: &RawValue) -> Result<Id, Problem> {
-    parse_id(path, &text(path, raw)?, false)
+    parse_id(path, raw, &text(path, raw)?, false)
 }
 
 /// The id of a room, which alone may be empty.
 pub(super) fn room(path: &str, raw: &RawValue) -> Result<Id, Problem> {
-    parse_id(path, &text(path, raw)?, true)
+    parse_id(path, raw, &text(path, raw)?, true)
 }
 
 /// An id that may be written as an integer too.
@@ -92,19 +93,18 @@ pub(super) fn id_or_integer(path: &str, raw: &RawValue) -> Result<Id, Problem> {
     if raw.get().starts_with('"') {
         return id(path, raw);
     }
-    parse_id(path, &integer(path, raw)?.to_string(), false)
+    parse_id(path, raw, &integer(path, raw)?.to_string(), false)
 }
 
-fn parse_id(path: &str, text: &str, may_be_empty: bool) -> Result<Id, Problem> {
-    use crate::outcome::IdError;
+fn parse_id(path: &str, raw: &RawValue, text: &str, may_be_empty: bool) -> Result<Id, Problem> {
     let id = if may_be_empty { Id::parse_or_empty(text) } else { Id::parse(text) };
     id.map_err(|error| {
-        let code = match error {
-            IdError::Empty => "empty",
-            IdError::TooLong(_) => "too_long",
-            IdError::Control(_) => "control_character",
+        let (code, value) = match error {
+            IdError::Empty => ("empty", String::new()),
+            IdError::TooLong(_) => ("too_long", format!("{} ", shown(raw.get()))),
+            IdError::Control(_) => ("control_character", format!("{} ", shown(raw.get()))),
         };
-        Problem::at(code, path, &error.to_string())
+        Problem::at(code, path, &format!("{value}{error}"))
     })
 }
 
@@ -162,15 +162,13 @@ pub(super) fn moment(path: &str, raw: &RawValue, now_us: i64) -> Result<i64, Pro
         Problem::invalid(path, raw, remedy)
     })?;
     if at_us < now_us.saturating_sub(limits::EVENT_AGE_US_MAX) {
-        return Err(Problem::at(
-            "too_old",
-            path,
-            "is over 14 days ago; it can't be taken any more",
-        ));
+        let remedy = "is over 14 days ago by the collector's clock; it can't be taken any more: \
+                      leave it out, or set the sender's clock right";
+        return Err(Problem { code: "too_old", ..Problem::invalid(path, raw, remedy) });
     }
     if at_us > now_us.saturating_add(limits::EVENT_AHEAD_US_MAX) {
-        let remedy = "is over 10 minutes ahead; set the sender's clock right";
-        return Err(Problem::at("in_future", path, remedy));
+        let remedy = "is over 10 minutes ahead of the collector's clock; set the sender's right";
+        return Err(Problem { code: "in_future", ..Problem::invalid(path, raw, remedy) });
     }
     // The clock of the collector may itself be at an edge of the calendar.
     if !reads_back(at_us) {

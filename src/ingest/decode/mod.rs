@@ -106,7 +106,7 @@ fn checked<T>(
         let most = limits::EVENT_BYTES_MAX;
         return Err(Problem::new(
             "too_large",
-            format!("has {size} bytes; at most {most} are taken"),
+            format!("the event has {size} bytes; at most {most} are taken, send less with it"),
         ));
     }
     let object = object.as_ref().map_err(Clone::clone)?;
