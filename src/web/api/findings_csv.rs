@@ -155,10 +155,12 @@ fn settlement(finding: &Finding) -> [String; 6] {
 }
 
 /// A text of a sender. Spreadsheets take one that begins like a formula for a formula; an
-/// apostrophe before it makes it a text (OWASP, CSV injection).
+/// apostrophe before it makes it a text (OWASP, CSV injection). One that has the apostrophe of
+/// itself gets another: it is another text.
 fn text(text: Option<&str>) -> String {
     let text = text.unwrap_or_default();
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    let bare = text.trim_start_matches('\'');
+    if bare.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         return format!("'{text}");
     }
     text.to_owned()
@@ -172,6 +174,7 @@ mod tests {
         for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
             assert_eq!(text(formula), format!("'{formula}"));
         }
+        assert_eq!([text("'=1"), text("''=1")], ["''=1", "'''=1"]);
         for plain in ["p-1001", "'", "", "12"] {
             assert_eq!(text(plain), plain);
         }

@@ -252,6 +252,9 @@ fn ledgers(services: &Services) -> Vec<LedgerAmounts> {
     amounts(services).into_iter().map(view).collect()
 }
 
+/// What is known of those whose name can't be read.
+const REFUSED: &str = "/findings?kind=rejected_evidence";
+
 fn service_line(
     (service, env): &(String, String),
     summary: &ServiceSummary,
@@ -262,9 +265,13 @@ fn service_line(
         |outcome: Outcome| number(summary.outcomes.get(outcome.as_str()).copied().unwrap_or(0));
     let heard = !summary.outcomes.is_empty();
     let (confirmed, suspected) = summary.open();
+    let (page, url) = match service.as_str() {
+        "" => (REFUSED.to_owned(), REFUSED.to_owned()),
+        _ => (service_url(service), format!("/findings?service={}", encode(service))),
+    };
     ServiceLine {
         name: lines::service(service, env),
-        page: service_url(service),
+        page,
         heard: summary.last_push_us.map(|at_us| Moment::new(at_us, now_us)),
         open: sources("open"),
         silent: sources("silent"),
@@ -274,6 +281,6 @@ fn service_line(
         outcomes: heard.then(|| chart::SHOWN.into_iter().map(count).collect()),
         confirmed,
         suspected,
-        url: format!("/findings?service={}", encode(service)),
+        url,
     }
 }
