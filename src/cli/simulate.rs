@@ -12,11 +12,18 @@ use hdrhistogram::Histogram;
 use crate::client::http;
 use crate::clock::Clock;
 use crate::config::LogFormat;
-use crate::simulate::check::check;
+use crate::simulate::check::Check;
 use crate::simulate::found::Comparison;
 use crate::simulate::load::{LoadReport, LoadSettings, load};
 use crate::simulate::run::{Pace, Played, play};
 use crate::simulate::{Fault, FaultKind, StreamSettings, parse_span_us};
+
+const EXAMPLES: &str = "\
+Examples, while a collector runs:
+  dedupwatch simulate                                   traffic of healthy guards
+  dedupwatch simulate --fault two-guards@1m+2m --check  a fault from minute 1 on, for 2 min
+  dedupwatch simulate --faults all --check              every fault; takes 11 min
+  dedupwatch simulate --rate max --events 100000        how fast the collector takes them";
 
 /// How long ago an accelerated game ends: longer than the default `block_grace` and
 /// `eviction_grace`, so that nobody has to wait for them.
@@ -28,20 +35,22 @@ const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// Flags of `simulate`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct SimulateArgs {
-    /// The collector
+    /// The collector: one that runs
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9736")]
     target: String,
     /// Same seed, same players, games, copies and faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Game time in all: 90s, 10m, 1h
+    /// How long the game lasts, in game time: 90s, 10m, 1h
     #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span)]
     length: i64,
-    /// Game seconds in a real second; by default such that it takes half a minute
+    /// Game seconds in a real second, from 1 on [default: such that it takes half a minute]
     ///
-    /// Faster games are played in the past and end 45 s ago. Keep them under a minute: in a longer
-    /// one the collector takes the sources' clocks for wrong, and so they are.
+    /// A game that runs faster than the clock is played in the past and ends 45 s ago. Let it take
+    /// less than a minute: in a longer one the collector takes the sources' clocks for wrong, and
+    /// so they are.
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
     /// Players of each of the three services
@@ -50,28 +59,32 @@ pub(super) struct SimulateArgs {
     /// A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several times
     #[arg(long = "fault", value_name = "FAULT", long_help = fault_help())]
     faults: Vec<Fault>,
-    /// `all`: every fault, spread over the services and the game
-    #[arg(long = "faults", value_name = "all", value_parser = ["all"], conflicts_with = "faults")]
+    /// Every fault, spread over the services and the game
+    #[arg(long = "faults", value_name = "all", value_parser = ["all"], conflicts_with = "faults",
+        hide_possible_values = true)]
     every_fault: Option<String>,
-    /// Compare the findings with the truth; exit status 1 if anything differs
+    /// Then compare the findings with the truth; exit status 1 if anything differs
+    ///
+    /// It waits until the audit has to be sure: half a minute, or 10 min where a guard is expected
+    /// to try again (order-mark, unknown).
     #[arg(long)]
     check: bool,
-    /// Measure: events a second, or `max` for as fast as it goes
+    /// Measure instead: send so many events a second, or `max` for as fast as it goes
     ///
     /// At a given rate, the time from the push of a second acceptance to its finding is measured
     /// too.
-    #[arg(long, value_name = "RATE", value_parser = rate,
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Measuring",
         conflicts_with_all = ["check", "faults", "every_fault"])]
     rate: Option<Rate>,
-    /// With --rate: events in all
-    #[arg(long, default_value_t = 1_000_000, requires = "rate")]
+    /// Events in all
+    #[arg(long, default_value_t = 1_000_000, requires = "rate", help_heading = "Measuring")]
     events: u64,
-    /// With --rate: requests on the way at a time
-    #[arg(long, default_value_t = 8, requires = "rate",
+    /// Requests on the way at a time
+    #[arg(long, default_value_t = 8, requires = "rate", help_heading = "Measuring",
         value_parser = clap::value_parser!(u64).range(1..=256))]
     connections: u64,
-    /// With --rate: events of a request
-    #[arg(long, default_value_t = 1_000, requires = "rate",
+    /// Events of a request
+    #[arg(long, default_value_t = 1_000, requires = "rate", help_heading = "Measuring",
         value_parser = clap::value_parser!(u64).range(1..=10_000))]
     batch: u64,
 }
@@ -97,11 +110,14 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 fn fault_help() -> String {
     let mut help = "A fault, in game time: NAME@START+LENGTH[/SERVICE]; may be given several \
-                    times. SERVICE: 0 settle-poker (the default), 1 settle-slots, \
-                    2 settle-baccarat. NAME:\n"
+                    times\n\n\
+                    crash@4m+10s/2 is a crash in minute 4 after 10 s without telemetry, of \
+                    service 2. SERVICE: 0 settle-poker (the default), 1 settle-slots, \
+                    2 settle-baccarat. NAME, and the findings that show it:\n"
         .to_owned();
     for kind in FaultKind::all() {
-        let _ = write!(help, "\n  {}: {}", kind.as_str(), kind.about());
+        let _ = write!(help, "\n  {:<18} {}", kind.as_str(), kind.about());
+        let _ = write!(help, "\n  {:<18}   {}", "", kind.known_for().join(", "));
     }
     help
 }
@@ -158,8 +174,11 @@ async fn simulate(arguments: &SimulateArgs) -> anyhow::Result<ExitCode> {
     if !arguments.check {
         return Ok(if exact { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    println!("waiting until the graces of the audit are over ...");
-    let comparison = check(&http(REQUEST_MAX)?, &arguments.target, played).await?;
+    let http = http(REQUEST_MAX)?;
+    let check = Check::of(&http, &arguments.target, played).await?;
+    let wait_s = check.wait_us() / 1_000_000;
+    println!("comparing in {wait_s} s, when the graces of the audit are over ...");
+    let comparison = check.compare(&http, &arguments.target).await?;
     print_comparison(&comparison);
     Ok(if exact && comparison.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -7,13 +7,16 @@ use serde::de::DeserializeOwned;
 
 use super::found::{Comparison, Reported, compare, number};
 use super::run::Played;
+use super::scrape::audit_lag_s;
 use super::truth::{Expected, TruthSettings};
 use crate::clock::Clock;
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the audit may take beyond its graces.
+/// How long the audit may take beyond its graces ...
 const PATIENCE_US: i64 = 30_000_000;
+/// ... while it is behind the log.
+const BEHIND_US_MAX: i64 = 600_000_000;
 /// After the graces, so that what they confirm is there. False alarms get this long too.
 const MARGIN_US: i64 = 3_000_000;
 /// What a guard is expected to try again is wrong only after this (audit.md: 10 min).
@@ -80,28 +83,53 @@ impl AuditSettings {
     }
 }
 
-/// Waits until the graces are over, then looks until all is as it must be, for a bounded time.
-pub async fn check(
-    http: &reqwest::Client,
-    target: &str,
-    mut played: Played,
-) -> Result<Comparison, CheckError> {
-    let ended_us = Clock::System.now_us();
-    let config: ConfigAnswer = get(http, &format!("{target}/api/v1/config")).await?;
-    let truth = std::mem::take(&mut played.truth);
-    let expected = truth.expected(&config.audit.truth()?);
-    let settled_us = config.audit.settled_us(&played, ended_us, &expected)?;
-    let give_up_us = settled_us + PATIENCE_US;
-    loop {
-        let now_us = Clock::System.now_us();
-        if now_us >= settled_us {
-            let found = read_findings(http, target, &played).await?;
-            let comparison = compare(&expected, &found)?;
-            if comparison.is_right() || now_us >= give_up_us {
-                return Ok(comparison);
+/// The truth of what was played, to be compared once the graces are over.
+pub struct Check {
+    played: Played,
+    expected: Expected,
+    settled_us: i64,
+}
+
+impl Check {
+    /// Works out the truth, by the settings of the collector.
+    pub async fn of(
+        http: &reqwest::Client,
+        target: &str,
+        mut played: Played,
+    ) -> Result<Self, CheckError> {
+        let ended_us = Clock::System.now_us();
+        let config: ConfigAnswer = get(http, &format!("{target}/api/v1/config")).await?;
+        let truth = std::mem::take(&mut played.truth);
+        let expected = truth.expected(&config.audit.truth()?);
+        let settled_us = config.audit.settled_us(&played, ended_us, &expected)?;
+        Ok(Self { played, expected, settled_us })
+    }
+
+    /// How long the graces of the audit go on.
+    pub fn wait_us(&self) -> i64 {
+        (self.settled_us - Clock::System.now_us()).max(0)
+    }
+
+    /// Waits until they are over, then looks until all is as it must be, for a bounded time.
+    pub async fn compare(
+        self,
+        http: &reqwest::Client,
+        target: &str,
+    ) -> Result<Comparison, CheckError> {
+        let give_up_us = self.settled_us + PATIENCE_US;
+        loop {
+            let now_us = Clock::System.now_us();
+            if now_us >= self.settled_us {
+                let found = read_findings(http, target, &self.played).await?;
+                let comparison = compare(&self.expected, &found)?;
+                let is_over = now_us >= give_up_us + BEHIND_US_MAX
+                    || (now_us >= give_up_us && audit_lag_s(http, target).await? <= Some(0.0));
+                if comparison.is_right() || is_over {
+                    return Ok(comparison);
+                }
             }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

@@ -44,7 +44,8 @@ pub enum FaultKind {
     /// Some settlements come twice honestly, told apart by their ref alone. Every fourth player's
     /// guard goes by the ref; the others' block the second one.
     EqualSettlements,
-    /// Of players whose guard goes by the ref: bookings are reversed, duplicates made good.
+    /// Of players whose guard goes by the ref: bookings are reversed, duplicates made good; some
+    /// that were undone are booked again by the other source.
     Reversals,
     /// Some retries come under another signature, with the same ref.
     RenamedRetries,
@@ -72,7 +73,7 @@ const NAMES: [(FaultKind, &str, &str); 21] = [
     (FaultKind::LowerCapacity, "lower-capacity", "a deploy cuts windows to two signatures"),
     (FaultKind::Race, "race", "deliveries reach two sources 5 ms apart"),
     (FaultKind::EqualSettlements, "equal-settlements", "equal ones, told apart by their ref"),
-    (FaultKind::Reversals, "reversals", "bookings reversed, duplicates made good"),
+    (FaultKind::Reversals, "reversals", "bookings undone, duplicates too; some come again"),
     (FaultKind::RenamedRetries, "renamed-retries", "a retry under another signature"),
     (FaultKind::OldState, "old-state", "state versions that fall back or have two contents"),
 ];
@@ -89,6 +90,31 @@ impl FaultKind {
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         NAMES.iter().find(|(kind, _, _)| *kind == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// The findings that show it.
+    pub fn known_for(self) -> &'static [&'static str] {
+        match self {
+            Self::WindowOf3 => &["live_eviction", "duplicate_leak", "undersized_window"],
+            Self::RestartEmpty => &["duplicate_leak", "window_lost"],
+            Self::TwoGuards | Self::Handover => &["duplicate_leak"],
+            Self::LostTelemetry => &["telemetry_gap"],
+            Self::Crash => &["unverifiable_block"],
+            Self::OneCounter | Self::OrderMark => &["false_block"],
+            Self::RefreshOnBlock => &["live_eviction"],
+            Self::GuardOff => &["guard_bypass", "duplicate_leak"],
+            Self::EffectFailed => &["accept_without_effect", "block_after_failed_effect"],
+            Self::Unknown => &["indeterminate_outcome"],
+            Self::CrossRoom => &["cross_room_booking"],
+            Self::CollidingIds => &["id_collision"],
+            Self::ClockBack => &["clock_rollback"],
+            Self::LowerCapacity => &["window_lost", "undersized_window", "live_eviction"],
+            Self::Race => &["duplicate_leak", "two_writers"],
+            Self::EqualSettlements => &["ambiguous_equal"],
+            Self::Reversals => &["duplicate_leak"],
+            Self::RenamedRetries => &["missed_duplicate"],
+            Self::OldState => &["version_regression", "torn_state"],
+        }
     }
 
     /// What it is, in a few words.
@@ -111,7 +137,8 @@ pub struct Fault {
 }
 
 /// Every fault, with its service and its part of the game in hundredths: apart from one another
-/// in service or time, and losses late, since they make what comes after them unknowable.
+/// in service or time, and losses late, since they make what comes after them unknowable (see
+/// [`LOSS_LAST_US`]).
 const ALL: [(FaultKind, usize, i64, i64); 21] = [
     (FaultKind::GuardOff, 0, 2, 8),
     (FaultKind::TwoGuards, 0, 14, 10),
@@ -128,13 +155,19 @@ const ALL: [(FaultKind, usize, i64, i64); 21] = [
     (FaultKind::Reversals, 1, 56, 10),
     (FaultKind::ClockBack, 1, 68, 8),
     (FaultKind::OldState, 1, 78, 8),
-    (FaultKind::LostTelemetry, 1, 90, 2),
+    (FaultKind::LostTelemetry, 1, 88, 8),
     (FaultKind::EffectFailed, 2, 2, 10),
     (FaultKind::Unknown, 2, 15, 10),
     (FaultKind::RestartEmpty, 2, 28, 14),
     (FaultKind::WindowOf3, 2, 48, 24),
-    (FaultKind::Crash, 2, 90, 2),
+    (FaultKind::Crash, 2, 88, 8),
 ];
+
+/// Losses begin so long before the end at most: what was lost is still in the windows then. In
+/// the next games it falls out, and that tells of it.
+const LOSS_LAST_US: i64 = 24_000_000;
+/// Losses end so long after they began at most: the rest of the game shows them.
+const LOSS_US: i64 = 10_000_000;
 
 impl Fault {
     /// Whether it is on at this moment after the start.
@@ -143,13 +176,19 @@ impl Fault {
     }
 
     /// Every fault, spread over the services and a game of this length.
-    pub fn all(length_us: i64) -> Vec<Self> {
-        let part_us = length_us / 100;
-        let fault = |&(kind, service, start, length): &(FaultKind, usize, i64, i64)| Self {
-            kind,
-            start_us: start * part_us,
-            length_us: length * part_us,
-            service,
+    pub fn all(length_us_in_all: i64) -> Vec<Self> {
+        let part_us = length_us_in_all / 100;
+        let fault = |&(kind, service, start, length): &(FaultKind, usize, i64, i64)| {
+            let fault =
+                Self { kind, start_us: start * part_us, length_us: length * part_us, service };
+            match kind {
+                FaultKind::LostTelemetry | FaultKind::Crash => Self {
+                    start_us: fault.start_us.max(length_us_in_all - LOSS_LAST_US),
+                    length_us: fault.length_us.min(LOSS_US),
+                    ..fault
+                },
+                _ => fault,
+            }
         };
         ALL.iter().map(fault).collect()
     }
@@ -235,11 +274,17 @@ mod tests {
 
     #[test]
     fn all_are_in_the_plan_within_the_game() {
-        let all = Fault::all(600_000_000);
-        for kind in FaultKind::all() {
-            assert!(all.iter().any(|fault| fault.kind == kind), "{kind:?}");
-            assert!(!kind.about().is_empty());
+        for length_us in [60_000_000, 600_000_000, 3_600_000_000] {
+            let all = Fault::all(length_us);
+            for kind in FaultKind::all() {
+                assert!(all.iter().any(|fault| fault.kind == kind), "{kind:?}");
+                assert!(!kind.about().is_empty());
+            }
+            assert!(all.iter().all(|fault| fault.start_us + fault.length_us < length_us));
+            for (at, fault) in all.iter().enumerate() {
+                let before = all.iter().take(at).filter(|it| it.service == fault.service);
+                assert!(before.into_iter().all(|it| it.start_us + it.length_us <= fault.start_us));
+            }
         }
-        assert!(all.iter().all(|fault| fault.start_us + fault.length_us < 600_000_000));
     }
 }

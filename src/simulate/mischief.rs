@@ -188,7 +188,7 @@ impl Mischief {
         let is_booking = delivery.undoes.is_none() && net != Net(0);
         if by_ref && is_booking && met.has(FaultKind::Reversals) {
             let undoing = undoing(&delivery.signature);
-            match self.random.random_range(0..4) {
+            match self.random.random_range(0..5) {
                 0 => self.new_booking(delivery, undoing, 2 * RETRY_US, Some(delivery.trace)),
                 1 => {
                     self.new_booking(delivery, undoing, RETRY_US, Some(delivery.trace));
@@ -198,6 +198,11 @@ impl Mischief {
                 2 => {
                     self.astray(delivery, RETRY_US);
                     self.new_booking(delivery, undoing, 3 * RETRY_US, Some(delivery.trace));
+                }
+                // What was undone comes again, where nobody knows of it: nothing may stand.
+                3 => {
+                    self.new_booking(delivery, undoing, RETRY_US, Some(delivery.trace));
+                    self.astray(delivery, 3 * RETRY_US);
                 }
                 _ => {}
             }

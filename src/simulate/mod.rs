@@ -20,6 +20,7 @@ pub mod load;
 mod mischief;
 mod restart;
 pub mod run;
+mod scrape;
 mod source;
 mod stream;
 pub mod truth;

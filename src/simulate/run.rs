@@ -15,7 +15,7 @@ use crate::outcome::{Boot, Event, Id, SourceName};
 /// Outcomes of one source that may wait for their acknowledgement before game time waits too.
 const WAITING_MAX: usize = 5_000;
 /// How long the sources may take for their last outcomes and their goodbyes.
-const CLOSE_MAX: Duration = Duration::from_secs(20);
+const CLOSE_MAX: Duration = Duration::from_secs(60);
 
 /// How game time and real time belong together.
 #[derive(Clone, Copy, Debug)]

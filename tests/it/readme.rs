@@ -36,9 +36,11 @@ fn every_metric_stands_in_the_readme() {
 
 #[test]
 fn every_fault_stands_in_the_readme() {
-    let mut table = "| fault | what goes wrong |\n|---|---|\n".to_owned();
+    let mut table = "| fault | what goes wrong | shown by |\n|---|---|---|\n".to_owned();
     for kind in FaultKind::all() {
-        writeln!(table, "| `{}` | {} |", kind.as_str(), kind.about()).unwrap();
+        let shown_by = kind.known_for().iter().map(|known| format!("`{known}`"));
+        let shown_by = shown_by.collect::<Vec<_>>().join(", ");
+        writeln!(table, "| `{}` | {} | {shown_by} |", kind.as_str(), kind.about()).unwrap();
     }
     assert!(readme().contains(&table), "the table has to be:\n{table}");
 }

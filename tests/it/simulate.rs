@@ -1,7 +1,7 @@
 //! Simulations against the audit: what it finds is the truth of what was delivered, no more and
 //! no less. In memory over many seeds; then with clients, HTTP, log and judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dedupwatch::audit::{Audit, Finding, Settings, State};
@@ -10,11 +10,11 @@ use dedupwatch::clock::Clock;
 use dedupwatch::outcome::{
     Body, Boot, Event, GivenUp, Heartbeat, KeyedHash, Position, Record, SourceName, SourceState,
 };
-use dedupwatch::simulate::check::check;
+use dedupwatch::simulate::check::Check;
 use dedupwatch::simulate::found::{Comparison, Reported, compare};
 use dedupwatch::simulate::run::{Pace, play as push};
 use dedupwatch::simulate::truth::{Truth, TruthSettings};
-use dedupwatch::simulate::{Fault, Step, Stream, StreamSettings};
+use dedupwatch::simulate::{Fault, FaultKind, Step, Stream, StreamSettings};
 use serde_json::json;
 
 use crate::cases::fold;
@@ -225,20 +225,46 @@ fn the_audit_finds_the_truth_whatever_the_seed_and_the_fault() {
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[test]
+fn the_audit_finds_what_each_fault_is_known_for() {
+    let mut wrong = Vec::new();
+    for kind in FaultKind::all() {
+        let span = if kind == FaultKind::Crash { "265s+20s" } else { "30s+2m" };
+        let fault = format!("{}@{span}", kind.as_str());
+        let mut not_yet = kind.known_for().to_vec();
+        for seed in 1..=3 {
+            if not_yet.is_empty() {
+                break;
+            }
+            let comparison = compared(&settings(seed, &[&fault]), &[100_000]);
+            not_yet.retain(|known| !comparison.right.contains_key(known));
+            if !comparison.is_right() {
+                wrong.push(format!("seed {seed}, {fault}: {comparison:#?}"));
+            }
+        }
+        wrong.extend(not_yet.into_iter().map(|known| format!("{fault} without {known}")));
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
 /// Over 20,000 outcomes with every fault.
 #[test]
 fn the_audit_finds_every_fault() {
     let mut wrong = Vec::new();
+    let mut known: BTreeSet<&str> =
+        FaultKind::all().flat_map(FaultKind::known_for).copied().collect();
     for seed in 1..=3 {
         let length_us = 600_000_000;
         let faults = Fault::all(length_us);
         let settings = StreamSettings { length_us, faults, players: 40, ..settings(seed, &[]) };
         let comparison = compared(&settings, &[100_000]);
         let is_right = comparison.is_right() && comparison.right_in_all() > 500;
+        known.retain(|known| !comparison.right.contains_key(known));
         if !is_right {
             wrong.push(format!("seed {seed}: {comparison:#?}"));
         }
     }
+    assert!(known.is_empty(), "not shown: {known:?}");
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -264,7 +290,9 @@ async fn pushed(target: &str, tag: usize, faults: &[&str]) -> Comparison {
     };
     let played = push(target, settings, pace, std::future::pending()).await.unwrap();
     assert_eq!(played.unclear, [] as [String; 0], "{faults:?}");
-    check(&http(Duration::from_secs(60)).unwrap(), target, played).await.unwrap()
+    let http = http(Duration::from_secs(60)).unwrap();
+    let check = Check::of(&http, target, played).await.unwrap();
+    check.compare(&http, target).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,6 +22,7 @@ use serde::Deserialize;
 
 use self::pieces::Pieces;
 use self::probe::Probe;
+use super::scrape::{audit_lag_s, scrape};
 use crate::clock::Clock;
 use crate::outcome::format_us;
 
@@ -286,22 +287,9 @@ impl Shared {
     }
 }
 
-async fn metrics(http: &reqwest::Client, target: &str) -> Result<Option<String>, LoadError> {
-    let response = http.get(format!("{target}/metrics")).send().await?;
-    if !response.status().is_success() {
-        return Ok(None);
-    }
-    Ok(Some(response.text().await?))
-}
-
 async fn written_by_now(http: &reqwest::Client, target: &str) -> Result<Option<u64>, LoadError> {
     let name = r#"dedupwatch_ingest_events_total{result="written"}"#;
-    Ok(metrics(http, target).await?.and_then(|text| sample(&text, name)))
-}
-
-async fn audit_lag_s(http: &reqwest::Client, target: &str) -> Result<Option<f64>, LoadError> {
-    let text = metrics(http, target).await?;
-    Ok(text.and_then(|text| sample(&text, "dedupwatch_audit_lag_seconds")))
+    Ok(scrape(http, target, name).await?)
 }
 
 /// How long the judge takes until it is done.
@@ -318,23 +306,4 @@ async fn wait_for_judge(
         }
     }
     Ok(None)
-}
-
-/// The value of one series in the text format.
-fn sample<T: std::str::FromStr>(text: &str, series: &str) -> Option<T> {
-    let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
-    value.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_series_is_read_from_the_text_format() {
-        let text = "# TYPE a counter\na{x=\"1\"} 5\na{x=\"10\"} 6\nlag 0.25\n";
-        assert_eq!(sample::<u64>(text, "a{x=\"1\"}"), Some(5));
-        assert_eq!(sample::<f64>(text, "lag"), Some(0.25));
-        assert_eq!(sample::<u64>(text, "b"), None);
-    }
 }

@@ -81,9 +81,19 @@ fn storms(key: &Key, story: &[&Told], expected: &mut Expected) {
 fn disagreements(key: &Key, story: &[&Told], expected: &mut Expected) {
     let (accepted, blocks) = (acceptances(story, &key.2), blocks(story, &key.2));
     let about = || About::Key(key.clone());
-    let elsewhere = |block: &&Told| accepted.iter().any(|it| it.event.from != block.event.from);
-    if blocks.iter().any(elsewhere) {
-        expected.add("replica_disagreement", about(), Wanted::perhaps());
+    let known = |block: &Told| accepted.iter().any(|it| it.surely_before(block));
+    let perhaps_known = |block: &Told| accepted.iter().any(|it| it.before(block).1);
+    let (mut surely, mut perhaps) = (false, false);
+    for block in &blocks {
+        let elsewhere = accepted.iter().filter(|it| it.event.from != block.event.from);
+        for it in elsewhere.filter(|it| !it.surely_before(block)) {
+            surely |= block.surely_before(it) || known(block);
+            perhaps |= block.before(it).1 || perhaps_known(block);
+        }
+    }
+    if surely || perhaps {
+        let wanted = if surely { Wanted::some() } else { Wanted::perhaps() };
+        expected.add("replica_disagreement", about(), wanted);
     }
     let Some((block, first)) = blocks.first().zip(accepted.first()) else { return };
     if block.surely_before(first) {

@@ -107,6 +107,7 @@ fn surplus<'a>(accepted: &[&'a Told], undone: &[&'a Told]) -> Surplus<'a> {
             by_ref.entry(told.event.reference.as_ref()).or_default().standing.push(told);
         }
     }
+    let moved: Vec<&Told> = accepted.iter().copied().filter(|told| told.stands()).collect();
     let named = by_ref.iter().any(|(name, it)| name.is_some() && !it.standing.is_empty());
     let (mut standing, mut too_many) = (Vec::new(), Vec::new());
     for (name, account) in by_ref {
@@ -115,7 +116,11 @@ fn surplus<'a>(accepted: &[&'a Told], undone: &[&'a Told]) -> Surplus<'a> {
         standing.extend(account.standing);
     }
     too_many.sort_by_key(|told| told.order);
-    Surplus { first: standing.into_iter().min_by_key(|told| told.order), too_many }
+    standing.sort_by_key(|told: &&Told| told.order);
+    // Beside which they are one too many: what rightly stands, else what was undone.
+    let is_right = |told: &&&Told| too_many.iter().all(|other| other.order != told.order);
+    let rightly = standing.iter().find(is_right).or_else(|| moved.iter().find(is_right));
+    Surplus { first: rightly.copied(), too_many }
 }
 
 /// The first cause that holds (audit.md); two where it is not known which.

@@ -177,8 +177,9 @@ impl Truth {
 
     /// Whether nothing of a source is missing between two of its outcomes.
     fn is_whole(&self, from: &SourceName, since: usize, until: usize) -> bool {
-        let holes = self.holes.get(from).into_iter().flatten();
-        holes.into_iter().all(|&hole| hole <= since || hole > until)
+        let holes = self.holes.get(from).map(Vec::as_slice).unwrap_or_default();
+        let later = holes.partition_point(|&hole| hole <= since);
+        holes.get(later).is_none_or(|&hole| hole > until)
     }
 
     fn gaps(&self, expected: &mut Expected) {
