@@ -26,6 +26,7 @@ const SCENARIOS: &[&[&str]] = &[
     &[],
     &["window-of-3@30s+2m"],
     &["window-of-3@0s+5m/1"],
+    &["window-of-3@30s+4m/1"],
     &["restart-empty@60s+2m"],
     &["restart-empty@60s+2m/1"],
     &["two-guards@30s+3m"],

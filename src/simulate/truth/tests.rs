@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::guard::SignatureWindow;
-use crate::outcome::{Game, Net};
+use crate::outcome::{Game, Net, Window, WindowScope};
 use crate::simulate::testing::{settings, steps};
 use crate::simulate::{FaultKind, Step, Stream};
 
@@ -333,6 +333,22 @@ fn of_what_was_undone_nothing_may_stand() {
     let leak = expected.get("duplicate_leak", &of_key(&paid)).unwrap();
     assert_eq!(leak.money, Some(Money { overpaid: 100, ..Money::default() }));
     assert_eq!((leak.least, leak.most, &leak.causes[..]), (1, 1, &["split"][..]));
+}
+
+#[test]
+fn a_lower_capacity_pushes_out_several_at_once() {
+    let evictions = |cap: u64| {
+        let (mut story, mut truth) = (Story::new(9), Truth::default());
+        let windows = [(Outcome::Processed, 4, 4), (Outcome::Evicted, 3, cap)];
+        let windows = windows.into_iter().chain([(Outcome::Evicted, 2, cap)]);
+        for (round, (outcome, len, cap)) in (1..).zip(windows) {
+            let event = story.event("a", &settlement(round, 5, false));
+            let window = Window { len, cap, scope: WindowScope::Player };
+            truth.told(BOOT, &Event { outcome, window: Some(window), ..event });
+        }
+        truth.expected(&SETTINGS).must("window_lost")
+    };
+    assert_eq!((evictions(3), evictions(4)), (0, 1));
 }
 
 #[test]

@@ -11,6 +11,8 @@ struct Last<'a> {
     boot: Boot,
     order: usize,
     outcome: Outcome,
+    /// Of the last that was no eviction: a lower one pushes out more than one at a time.
+    cap: u64,
     /// It may have given its place back.
     unsure: bool,
     known: BTreeSet<&'a Signature>,
@@ -44,11 +46,15 @@ impl Truth {
                     expected.add("window_lost", about, wanted);
                 }
             }
+            let cap = match &last {
+                Some(last) if event.outcome == Outcome::Evicted => last.cap,
+                _ => window.cap,
+            };
             let mut known = last.map(|last| last.known).unwrap_or_default();
             known.insert(&event.signature);
             let (boot, order, outcome) = (told.boot, told.order, event.outcome);
             let unsure = event.is_acceptance() && !told.stands();
-            windows.insert(of, Last { window, boot, order, outcome, unsure, known });
+            windows.insert(of, Last { window, boot, order, outcome, cap, unsure, known });
         }
     }
 
@@ -92,6 +98,6 @@ impl Last<'_> {
         };
         // What was pushed out comes before the acceptance that pushed.
         let twice = event.outcome == Outcome::Evicted && self.outcome == Outcome::Evicted;
-        should.saturating_sub(now.len) + u64::from(twice && now.cap >= self.window.cap)
+        should.saturating_sub(now.len) + u64::from(twice && now.cap >= self.cap)
     }
 }
