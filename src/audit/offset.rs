@@ -18,6 +18,9 @@ const STEADY_US: i64 = 1_000_000;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Offsets {
     minutes: Vec<Minute>,
+    /// What follows from them: asked for of every open source with every record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measured_us: Option<i64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,10 +52,15 @@ impl Offsets {
                 last_us: received_us,
             }),
         }
+        self.measured_us = self.measure();
     }
 
     /// The difference, once enough heartbeats over a minute agree on it.
     pub(super) fn measured_us(&self) -> Option<i64> {
+        self.measured_us
+    }
+
+    fn measure(&self) -> Option<i64> {
         let count: u32 = self.minutes.iter().map(|minute| minute.count).sum();
         let first_us = self.minutes.iter().map(|minute| minute.first_us).min()?;
         let last_us = self.minutes.iter().map(|minute| minute.last_us).max()?;
