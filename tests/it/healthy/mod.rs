@@ -8,9 +8,11 @@ mod collector;
 mod dice;
 mod line;
 mod plan;
+mod pods;
 mod script;
 mod shrink;
 mod verdict;
+mod week;
 mod world;
 
 use std::collections::BTreeMap;
