@@ -6,7 +6,7 @@
 use super::facts::{Block, Blocks, SignatureFacts};
 use super::finding::{Coverage, OrderKnown, Severity, State};
 use super::kind::Kind;
-use super::order::is_before;
+use super::order::{Moment, is_before};
 use super::player::PlayerFacts;
 use super::row::Verdict;
 use super::rule::{Context, Judged};
@@ -35,11 +35,26 @@ pub(super) fn prove(
     if blocks.proven.as_ref().is_some_and(stays) {
         return;
     }
-    let candidates = std::iter::once(&blocks.first).chain(&blocks.newest);
-    let proven = candidates
-        .filter(|block| by_the_window(block))
-        .find(|block| window::can_not_hold(context, player, block, signature));
+    let proven =
+        candidates(blocks).find(|block| window::can_not_hold(context, player, block, signature));
     blocks.proven = proven.cloned();
+}
+
+/// Blocks that their window may show to be false.
+fn candidates(blocks: &Blocks) -> impl Iterator<Item = &Block> {
+    std::iter::once(&blocks.first).chain(&blocks.newest).filter(|block| by_the_window(block))
+}
+
+/// When the next window that several sources share can be known; the grace of an earlier block may
+/// be over by then.
+fn proof_due_us(context: Context<'_>, blocks: &Blocks) -> Option<i64> {
+    let pending = candidates(blocks)
+        .filter(|block| block.mode == Some(GuardMode::Shared) && !is_grace_over(context, block));
+    pending.map(|block| grace_over_us(context, block)).min().filter(|_| blocks.proven.is_none())
+}
+
+fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
 }
 
 fn by_the_window(block: &Block) -> bool {
@@ -64,10 +79,9 @@ fn judge_blocks(context: Context<'_>, facts: &SignatureFacts) -> Option<Judged> 
     let blocks = facts.blocks.as_ref()?;
     let booked = !facts.accepted.is_empty() || !facts.evicted.is_empty();
     // A block after an unknown is never one; one before it stays one.
-    let perhaps_booked = facts
-        .unknowns
-        .as_ref()
-        .is_some_and(|unknowns| !is_before(context.sources, &blocks.first.at, &unknowns.first.at));
+    let after_it = |unknown: &Moment| is_before(context.sources, &blocks.first.at, unknown);
+    let perhaps_booked =
+        facts.unknowns.as_ref().is_some_and(|unknowns| !unknowns.firsts.iter().all(after_it));
     if booked || perhaps_booked {
         return None;
     }
@@ -95,7 +109,7 @@ fn judge_blocks(context: Context<'_>, facts: &SignatureFacts) -> Option<Judged> 
     Some(Judged {
         verdict: verdict
             .map(|verdict| Verdict { amounts: Amounts::missing(facts.signature.net()), ..verdict }),
-        due_us: (!confirmed).then_some(due_us),
+        due_us: earliest((!confirmed).then_some(due_us), proof_due_us(context, blocks)),
         // A window of undeclared mode is known only while nobody else writes for the player.
         hole: !confirmed || blocks.proven.as_ref().is_some_and(|block| block.mode.is_none()),
         ..Judged::nothing(Kind::FalseBlock, "")
@@ -116,7 +130,7 @@ fn unverifiable(context: Context<'_>, facts: &SignatureFacts, blocks: &Blocks) -
     Judged {
         verdict: verdict(context, facts, blocks, block, say)
             .map(|verdict| Verdict { amounts: Amounts::at_risk(facts.signature.net()), ..verdict }),
-        due_us: (!confirmed || !warned).then_some(due_us),
+        due_us: earliest((!confirmed || !warned).then_some(due_us), proof_due_us(context, blocks)),
         hole: true,
         ..Judged::nothing(Kind::UnverifiableBlock, "")
     }

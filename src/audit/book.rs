@@ -176,7 +176,7 @@ impl Book {
         }
         let stands = verdict.filter(|verdict| verdict.count > row.base.count);
         match (row.is_open(), stands) {
-            (true, Some(verdict)) => self.update(row, verdict, received_us),
+            (true, Some(verdict)) => self.update(row, subject, verdict, received_us),
             (true, None) if row.finding.state == State::Suspected => {
                 let row = rows.remove(i);
                 self.withdraw(&row, received_us);
@@ -246,11 +246,10 @@ impl Book {
         }
     }
 
-    fn update(&mut self, row: &mut Row, mut verdict: Verdict, received_us: i64) {
+    fn update(&mut self, row: &mut Row, subject: &Subject, mut verdict: Verdict, received_us: i64) {
         let was = row.finding.clone();
         verdict.confirmed |= was.state == State::Confirmed;
-        let finding =
-            new_finding(&self.hash, &was.subject, was.kind, was.ordinal, verdict, row.base);
+        let finding = new_finding(&self.hash, subject, was.kind, was.ordinal, verdict, row.base);
         row.finding = Finding { service: was.service.clone(), env: was.env.clone(), ..finding };
         if row.finding != was {
             self.show(Some(&was), row, received_us);

@@ -92,8 +92,11 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, eviction: &Evict
         Live::Yes(order) => order,
     };
     let game = eviction.game.and_then(|hash| player.games.iter().find(|game| game.game == hash));
-    let began_us = game.map_or(accepted.at_us, |game| game.accepted.at_us);
-    if context.ledger.blind(context.sources, began_us, as_of).is_some()
+    // How many games came after it may have been missed; how long ago it was accepted was not.
+    let missed = |game: &GameFacts| {
+        context.ledger.blind(context.sources, game.accepted.at_us, as_of).is_some()
+    };
+    if game.is_some_and(missed)
         || (as_of.position == eviction.at.position && next_is_missing(context.sources, eviction))
     {
         return Standing::Blind;
@@ -226,20 +229,38 @@ pub(super) fn is_newer(
     let before = |a: &Moment, b: &Moment| {
         order(sources, a, b).map(|(order, how)| (order != Ordering::Greater, how))
     };
-    // A game that was begun in turn after the moment was then at most known by a late acceptance.
-    let in_turn = |game: &GameFacts| match &game.processed {
-        None => Some(None),
-        Some(first) => before(first, as_of).map(|(begun, _)| begun.then(|| first.clone())),
+    if let Some((false, how)) = before(&other.accepted, as_of) {
+        return Some((false, how));
+    }
+    // A game that was begun in turn after the moment was then at most known by a late acceptance;
+    // where that is not known, both are tried.
+    let in_turn = |game: &GameFacts| {
+        let begun = game.processed.as_ref().map(|first| before(first, as_of));
+        let both = matches!(begun, Some(None));
+        let surely = matches!(begun, Some(Some((true, _))));
+        [(both || surely).then_some(true), (!surely).then_some(false)].into_iter().flatten()
     };
-    match (in_turn(other)?, in_turn(game)?) {
-        (None, Some(_)) => Some((false, OrderKnown::Proven)),
-        (Some(_), None) => Some((true, OrderKnown::Proven)),
-        (Some(other), Some(game)) => before(&game, &other),
-        (None, None) => match before(&other.accepted, as_of)? {
+    let rank = |other_in_turn, game_in_turn| match (other_in_turn, game_in_turn) {
+        (false, true) => Some((false, OrderKnown::Proven)),
+        (true, false) => Some((true, OrderKnown::Proven)),
+        (true, true) => before(game.processed.as_ref()?, other.processed.as_ref()?),
+        (false, false) => match before(&other.accepted, as_of)? {
             (false, how) => Some((false, how)),
             (true, _) => before(&game.accepted, &other.accepted),
         },
+    };
+    let mut answer: Option<(bool, OrderKnown)> = None;
+    for other_in_turn in in_turn(other) {
+        for game_in_turn in in_turn(game) {
+            let (newer, how) = rank(other_in_turn, game_in_turn)?;
+            match answer {
+                Some((known, _)) if known != newer => return None,
+                Some((_, known)) => answer = Some((newer, known.max(how))),
+                None => answer = Some((newer, how)),
+            }
+        }
     }
+    answer
 }
 
 fn cause(

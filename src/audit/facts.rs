@@ -24,6 +24,8 @@ const BLOCKS_MAX: usize = 4;
 /// Blocks of one key kept beside those, each the first of its sort: a key is delivered again to
 /// one or two more sources, or under one or two more refs.
 const BLOCK_SORTS_MAX: usize = 8;
+/// Sources kept that did not know what became of one key.
+const UNKNOWN_SOURCES_MAX: usize = 8;
 /// So many refusals of one key are many (audit.md).
 pub(super) const BLOCKS_MANY: u64 = 3;
 /// Evictions of one key kept singly: the newest.
@@ -77,6 +79,8 @@ pub(super) struct Unknowns {
     pub(super) count: u64,
     pub(super) last_us: i64,
     pub(super) first: Block,
+    /// The first of each source: their order to a block is told apart.
+    pub(super) firsts: Vec<Moment>,
     /// Each was only held back for its turn.
     pub(super) only_held: bool,
 }
@@ -132,6 +136,19 @@ impl SignatureFacts {
             rows: Vec::new(),
             reports: None,
             unordered: Vec::new(),
+        }
+    }
+
+    /// The amount of an opaque key is no part of what it is, so it may be told otherwise each
+    /// time: until it is booked the largest counts, whichever was heard first.
+    pub(super) fn tell(&mut self, signature: &Signature) {
+        let (Signature::Opaque { net, .. }, true) = (&mut self.signature, self.accepted.is_empty())
+        else {
+            return;
+        };
+        let size = |net: Net| (net.0.unsigned_abs(), net);
+        if size(signature.net()) > size(*net) {
+            *net = signature.net();
         }
     }
 
@@ -202,10 +219,6 @@ impl SignatureFacts {
         if let Some(blocks) = &mut self.blocks {
             blocks.newest.clear();
         }
-        if let Signature::Opaque { .. } = event.signature {
-            // An eviction or a block may not have told the amount.
-            self.signature = event.signature.clone();
-        }
         if self.accepted.len() >= ACCEPTANCES_MAX {
             self.more_accepted = self.more_accepted.saturating_add(1);
             let amounts = Amounts::surplus(event.signature.net());
@@ -230,6 +243,12 @@ impl SignatureFacts {
                 rare: Rare::of(event, received_us),
             },
         );
+        if let (Signature::Opaque { net, .. }, Some(first)) =
+            (&mut self.signature, self.accepted.first())
+        {
+            // An eviction or a block may not have told the amount.
+            *net = first.net;
+        }
         true
     }
 
@@ -266,11 +285,12 @@ impl SignatureFacts {
         let held = matches!(event.reason, Some(Reason::Held | Reason::InProgress));
         match &mut self.unknowns {
             None => {
-                let last_us = first.at.at_us;
-                let unknowns = Unknowns { count: 1, last_us, first, only_held: held };
+                let (last_us, firsts) = (first.at.at_us, vec![first.at.clone()]);
+                let unknowns = Unknowns { count: 1, last_us, first, firsts, only_held: held };
                 self.unknowns = Some(Box::new(unknowns));
             }
             Some(unknowns) => {
+                unknowns.note(&first.at);
                 unknowns.count = unknowns.count.saturating_add(1);
                 unknowns.only_held &= held;
                 unknowns.last_us = unknowns.last_us.max(first.at.at_us);
@@ -284,6 +304,21 @@ impl SignatureFacts {
     pub(super) fn evict(&mut self, at: Moment, reason: Option<Reason>) {
         let evicted = Evicted { at, reason };
         let _ = push_newest(&mut self.evicted, evicted, EVICTED_MAX, |evicted| &evicted.at);
+    }
+}
+
+impl Unknowns {
+    fn note(&mut self, at: &Moment) {
+        let same = self.firsts.iter().position(|first| first.source == at.source);
+        match same.and_then(|i| self.firsts.get_mut(i)) {
+            Some(first) if at.list_order(first).is_lt() => *first = at.clone(),
+            Some(_) => {}
+            None => {
+                let place = self.firsts.partition_point(|first| first.list_order(at).is_lt());
+                self.firsts.insert(place, at.clone());
+                self.firsts.truncate(UNKNOWN_SOURCES_MAX);
+            }
+        }
     }
 }
 

@@ -145,7 +145,12 @@ impl Audit {
         let event = told.event;
         if let Some(reference) = &event.reference {
             let key = (told.player, self.ref_hash(reference));
-            self.facts.refs.entry(key, Default::default).carry(told.signature);
+            let refs = self.facts.refs.entry(key, Default::default);
+            if refs.carry(told.signature) {
+                for signature in refs.keys.clone() {
+                    self.settle_key((told.player, signature));
+                }
+            }
             self.settle_ref(key);
         }
         let undone = event.reversal_of.as_ref().filter(|_| event.effect != Some(Effect::Failed));
@@ -212,7 +217,7 @@ impl Audit {
         if told_window {
             player.look_for_loss(&told.at, received_us);
         }
-        if entered && told_window {
+        if entered {
             player.look_for_too_many(live_games, &told.at, received_us);
         }
         if entered && told.event.guard_mode == Some(GuardMode::Local) {

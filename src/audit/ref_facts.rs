@@ -36,11 +36,12 @@ pub struct RefFacts {
 }
 
 impl RefFacts {
-    pub(super) fn carry(&mut self, signature: i64) {
-        if let Err(place) = self.keys.binary_search(&signature) {
-            self.keys.insert(place, signature);
-            self.keys.truncate(REF_KEYS_MAX);
-        }
+    /// Returns whether reversals may now be about other signatures than before.
+    pub(super) fn carry(&mut self, signature: i64) -> bool {
+        let Err(place) = self.keys.binary_search(&signature) else { return false };
+        self.keys.insert(place, signature);
+        self.keys.truncate(REF_KEYS_MAX);
+        !self.reversals.is_empty()
     }
 
     pub(super) fn reverse(&mut self, reversal: Reversal) {

@@ -131,8 +131,7 @@ impl PlayerFacts {
     /// What was told of the same window just before and just after.
     pub(super) fn neighbours(&self, report: &Report<'_>) -> [Option<Report<'_>>; 2] {
         let (mut before, mut after): (Option<Report<'_>>, Option<Report<'_>>) = (None, None);
-        for other in self.reports().filter(|other| other.window.is_some() && report.touches(other))
-        {
+        for other in self.reports().filter(|other| other.is_comparable() && report.touches(other)) {
             match other.at.list_order(report.at) {
                 Ordering::Less if before.is_none_or(|b| b.at.list_order(other.at).is_lt()) => {
                     before = Some(other);

@@ -213,7 +213,9 @@ impl Facts {
         key: SignatureKey,
         signature: &Signature,
     ) -> &mut SignatureFacts {
-        self.signatures.entry(key, || SignatureFacts::new(signature.clone()))
+        let facts = self.signatures.entry(key, || SignatureFacts::new(signature.clone()));
+        facts.tell(signature);
+        facts
     }
 
     /// Lets go of what is stored of players, or of settlements, refs, rooms and messages, once

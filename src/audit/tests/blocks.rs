@@ -39,6 +39,43 @@ fn an_amount_is_missing_once_not_for_each_block() {
 }
 
 #[test]
+fn an_unknown_of_any_source_that_may_be_before_a_block_explains_it() {
+    for (at, explains) in [(10.5, true), (12.0, false)] {
+        let mut world = watched();
+        world.hear(blocked(10.0, "a 1#2"));
+        world.hear(told(10.2, "a 1#3", "p", "r/1/70F", "unknown"));
+        world.hear(told(at, "b 1#1", "p", "r/1/70F", "unknown"));
+        assert_eq!(world.open(Kind::FalseBlock).is_empty(), explains, "{at}");
+    }
+}
+
+#[test]
+fn the_amount_of_an_opaque_key_does_not_hang_on_what_was_heard_first() {
+    for nets in [[5, 7], [7, 5]] {
+        let mut world = watched();
+        for (i, net) in nets.into_iter().enumerate() {
+            let who = format!("a 1#{}", 2 + i);
+            world.hear(told(10.0, &who, "p", &format!("=k/{net}"), "replay_blocked"));
+        }
+        let finding = world.only(Kind::FalseBlock);
+        assert_eq!((finding.count, finding.amounts.underpaid), (2, 7));
+    }
+}
+
+#[test]
+fn the_first_acceptance_says_the_amount_of_an_opaque_key() {
+    let accepted = |at, who: &str, net: i64| {
+        told(at, who, "p", &format!("=k/{net}"), "processed").with("effect", "failed")
+    };
+    for both in [[(10.0, "a 1#2", 5), (11.0, "a 1#3", 7)], [(11.0, "a 1#3", 7), (10.0, "a 1#2", 5)]]
+    {
+        let mut world = watched();
+        both.into_iter().for_each(|(at, who, net)| world.hear(accepted(at, who, net)));
+        assert_eq!(world.only(Kind::AcceptWithoutEffect).amounts.underpaid, 5);
+    }
+}
+
+#[test]
 fn what_was_to_be_taken_is_undercharged() {
     let mut world = watched();
     world.hear(told(10.0, "a 1#2", "p", "r/1/-70F", "replay_blocked"));

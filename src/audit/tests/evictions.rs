@@ -157,6 +157,16 @@ fn an_opaque_key_is_live_for_a_time() {
 }
 
 #[test]
+fn an_opaque_key_is_live_whatever_was_missed_since() {
+    let mut world = World::new();
+    world.hear(told(0.0, "a 1#1", "p", "=k/5", "processed").window(1, 1));
+    world.hear(told(6.0, "a 1#4", "p", "=l/5", "processed").window(1, 1).evicts("=k/5"));
+    world.give_up("a", "1", 2, 3);
+    world.wait_until(60.0);
+    assert_eq!(world.open(Kind::LiveEviction).len(), 1);
+}
+
+#[test]
 fn nothing_is_said_while_a_source_was_blind_since_the_game_began() {
     let mut world = two_games(3);
     let next = told(6.0, "a 1#6", "p", "B/1/8F", "processed").window(3, 3).evicts("A/1/5");

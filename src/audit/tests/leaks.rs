@@ -72,6 +72,28 @@ fn the_amount_is_no_part_of_an_opaque_key() {
 }
 
 #[test]
+fn a_reversal_is_of_its_own_game_whichever_booking_was_heard_first() {
+    let booked = |at, who: &str, signature: &str| told(at, who, "p", signature, "processed");
+    let events = || {
+        vec![
+            booked(0.0, "a 1#1", "r/1/10F").with("ref", "y"),
+            booked(5.0, "a 1#2", "r/1/10F"),
+            booked(9.0, "a 1#3", "s/1/-10F").with("reversal_of", "y"),
+            booked(8.0, "b 1#1", "s/1/10F").with("ref", "y"),
+        ]
+    };
+    for backwards in [false, true] {
+        let mut events = events();
+        if backwards {
+            events.reverse();
+        }
+        let mut world = World::new();
+        events.into_iter().for_each(|event| world.hear(event));
+        assert_eq!(world.only(Kind::DuplicateLeak).amounts.overpaid, 10, "{backwards}");
+    }
+}
+
+#[test]
 fn an_effect_that_failed_never_stands() {
     pair(accepted(0.0, "a 1#1").with("effect", "failed"), accepted(5.0, "a 1#2")).assert_quiet();
 }

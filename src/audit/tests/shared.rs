@@ -40,6 +40,19 @@ fn all_sources_together_show_what_a_shared_window_holds() {
 }
 
 #[test]
+fn a_later_block_may_show_what_the_first_did_not() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(shared(10.0, "a 1#1", "r/9/70F", "replay_blocked", 3));
+    world.hear(shared(20.0, "a 1#2", "r/1/5", "processed", 1));
+    world.heartbeat(100.0, "a", "1", 2);
+    assert_eq!(world.only(Kind::FalseBlock).severity, Severity::Warning);
+    world.hear(shared(101.0, "a 1#3", "r/9/70F", "replay_blocked", 1));
+    world.heartbeat(140.0, "a", "1", 3);
+    assert_eq!(world.only(Kind::FalseBlock).severity, Severity::Critical);
+}
+
+#[test]
 fn a_shared_window_that_holds_more_than_is_known_proves_nothing() {
     let world = blocked_with(4, false);
     assert!(world.open(Kind::FalseBlock).is_empty());

@@ -403,3 +403,39 @@ fn a_window_that_holds_the_two_newest_games_is_not() {
     assert_eq!(list(false, "room", "B/1/6F"), 0, "each room has a window of its own");
     assert_eq!(list(true, "player", "B/1/6F"), 0, "it gave its place back");
 }
+
+#[test]
+fn a_game_that_told_no_window_counts_whenever_it_is_heard() {
+    for backwards in [false, true] {
+        let mut both = [
+            told(1.0, "a 1#1", "p", "A/1/5", "processed"),
+            told(2.0, "a 1#2", "p", "B/1/5", "processed").window(1, 1),
+        ];
+        if backwards {
+            both.reverse();
+        }
+        let mut world = World::new();
+        world.heartbeat(0.0, "a", "1", 0);
+        both.into_iter().for_each(|event| world.hear(event));
+        world.heartbeat(10.0, "a", "1", 2);
+        assert_eq!(world.open(Kind::UndersizedWindow).len(), 1, "{backwards}");
+    }
+}
+
+#[test]
+fn what_passed_the_guard_by_hides_no_loss() {
+    for backwards in [false, true] {
+        let mut last = [
+            told(2.0, "a 1#2", "p", "B/1/5", "processed").window(3, 1).with("guard_mode", "off"),
+            told(3.0, "a 1#3", "p", "C/1/5", "processed").window(1, 3),
+        ];
+        if backwards {
+            last.reverse();
+        }
+        let mut world = World::new();
+        world.hear(told(1.0, "a 1#1", "p", "A/1/5", "processed").window(3, 3));
+        last.into_iter().for_each(|event| world.hear(event));
+        world.wait_until(20.0);
+        assert_eq!(causes(&world), ["cleared"], "{backwards}");
+    }
+}
