@@ -18,6 +18,7 @@ mod kill;
 mod limits;
 mod metrics;
 mod money;
+mod oracle;
 mod pages;
 mod readme;
 mod simulate;
