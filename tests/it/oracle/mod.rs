@@ -10,6 +10,7 @@ mod evictions;
 mod guard;
 mod guards;
 mod leaks;
+mod money;
 mod noise;
 mod order;
 mod others;
@@ -63,6 +64,7 @@ fn oracle(records: &[Record]) -> Verdicts {
     leaks::judge(&world, &mut verdicts);
     blocks::judge(&world, &mut verdicts);
     evictions::judge(&world, &mut verdicts);
+    money::judge(&world, &mut verdicts);
     others::judge(&world, &mut verdicts);
     verdicts
 }

@@ -114,6 +114,9 @@ fn event(dice: &mut Dice, teller: &mut Teller, now_us: i64) -> Event {
         accepted(dice, &mut event);
     }
     teller.seq += 1;
+    if event.is_acceptance() && teller.seq.is_multiple_of(6) {
+        event.booked_room = Some(id("s"));
+    }
     if teller.counts {
         (event.boot, event.seq) = (Some(Boot::Number(teller.boot)), Some(teller.seq));
     } else {

@@ -9,12 +9,16 @@ use dedupwatch::outcome::Amounts;
 use super::world::{Key, identity};
 
 /// The kinds that the oracle judges; the others are not compared.
-pub const COVERED: [Kind; 8] = [
+pub const COVERED: [Kind; 12] = [
     Kind::DuplicateLeak,
     Kind::FalseBlock,
     Kind::UnverifiableBlock,
     Kind::LiveEviction,
     Kind::IndeterminateOutcome,
+    Kind::AcceptWithoutEffect,
+    Kind::BlockAfterFailedEffect,
+    Kind::CrossRoomBooking,
+    Kind::GuardBypass,
     Kind::TelemetryGap,
     Kind::IdentityConflict,
     Kind::RejectedEvidence,
