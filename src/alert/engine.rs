@@ -43,8 +43,7 @@ impl Engine {
     /// Evaluates all rules once.
     pub async fn step(&self, now_us: i64) -> Result<Stepped, StoreError> {
         let rejects = self.metrics.reject_runs(now_us);
-        let mut writer = self.store.writer().await;
-        let mut transaction = alerts::begin(&mut writer).await?;
+        let mut transaction = alerts::begin(&self.store).await?;
         let alerts = read(&mut transaction).await?;
         let (look, newest) = observe::look(&mut transaction, &alerts, &rejects, now_us).await?;
         let lately = transaction.delivered(now_us.saturating_sub(GROWTH_EVERY_US)).await?;
@@ -59,7 +58,6 @@ impl Engine {
         let counted = self.count_crowded_out(crowded_out);
         transaction.add_totals(counted.totals()).await?;
         transaction.commit().await?;
-        drop(writer);
         self.metrics.notified(&counted);
         report(&stepped, no_room);
         Ok(stepped)

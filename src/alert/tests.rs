@@ -73,7 +73,7 @@ impl World {
     async fn put(&self, finding: &Finding, change: i64, gained_us: i64) {
         sqlx::query("DELETE FROM findings WHERE id = $1")
             .bind(&finding.id)
-            .execute(&mut *self.store.writer().await)
+            .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
         fixtures::insert_finding(&self.store, finding).await;
@@ -81,7 +81,7 @@ impl World {
             .bind(&finding.id)
             .bind(change)
             .bind(gained_us)
-            .execute(&mut *self.store.writer().await)
+            .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
     }
@@ -93,7 +93,7 @@ impl World {
             .bind(kind)
             .bind(open)
             .bind(overpaid.to_string())
-            .execute(&mut *self.store.writer().await)
+            .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
     }
@@ -106,7 +106,7 @@ impl World {
             .bind(source)
             .bind(last_push_us)
             .bind(state)
-            .execute(&mut *self.store.writer().await)
+            .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
     }
@@ -574,7 +574,7 @@ impl World {
             .bind(rule)
             .bind(state)
             .bind(NOON_US)
-            .execute(&mut *self.store.writer().await)
+            .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
     }

@@ -43,7 +43,7 @@ impl Writer {
             Ok(plan) => self.put(plan).await,
             Err(error) => {
                 tracing::error!(%error, "a step of the clock could not be planned");
-                Err(self.recover().await)
+                Err(self.failed(&error).await)
             }
         };
         result.map(|_| ()).map_err(|_| Busy::DatabaseAway)

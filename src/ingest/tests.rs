@@ -327,7 +327,7 @@ async fn a_request_at_fault_is_refused_and_stops_nobody() {
     fixtures::run(&world.store, poison).await;
     let bad = json!([event(1), with(event(2), "player", json!("poison"))]);
     // Held until both are queued, so that they are one group.
-    let held = world.store.writer().await;
+    let held = world.store.writer().await.unwrap();
     let other = event(3);
     let ((), bad, other) = tokio::join!(
         async {
@@ -396,6 +396,32 @@ async fn a_commit_that_fails_unclearly_is_there_once_and_answered_right() {
 }
 
 #[tokio::test]
+async fn a_full_disk_stops_nothing_once_there_is_room() {
+    let world = World::new().await;
+    let batch = |first: u64| events(first..first + 500);
+    world.store.fill_up().await;
+    // The second try finds room.
+    assert_eq!(world.counts(&batch(1)).await, (500, 0, 0));
+    assert_eq!(world.counts(&batch(501)).await, (500, 0, 0));
+    assert_eq!(world.counts(&batch(1)).await, (0, 500, 0));
+    assert_eq!(world.log().await.len(), 1_000);
+}
+
+#[tokio::test]
+async fn what_a_full_disk_does_not_take_is_not_refused() {
+    let world = World::new().await;
+    let batch = events(1..=3);
+    // It takes less: the next group, if there were one.
+    world.store.trouble.set_full(limits::GROUP_TRIES_MAX);
+    assert_eq!(world.try_push(&batch).await, Err(Busy::DatabaseAway));
+    assert!(world.vitals.database_away());
+    world.ingest.keep().await.unwrap();
+    assert!(!world.vitals.database_away());
+    assert_eq!(world.counts(&batch).await, (3, 0, 0));
+    assert_eq!(world.log().await, ["event 1", "event 2", "event 3"]);
+}
+
+#[tokio::test]
 async fn another_process_that_writes_is_told_within_six_seconds() {
     let world = World::new().await;
     world.push(&event(1)).await;
@@ -452,7 +478,7 @@ async fn time_of_receipt_never_falls() {
 #[tokio::test]
 async fn overload_is_told_at_once() {
     let world = Arc::new(World::new().await);
-    let held = world.store.writer().await;
+    let held = world.store.writer().await.unwrap();
     let batch = Arc::new(Value::Array(vec![json!(0); limits::BATCH_EVENTS_MAX]));
     let mut tasks = Vec::new();
     for _ in 0..limits::QUEUE_EVENTS_MAX / limits::BATCH_EVENTS_MAX {
@@ -476,7 +502,7 @@ async fn overload_is_told_at_once() {
 #[tokio::test]
 async fn shutting_down_writes_what_was_taken() {
     let world = Arc::new(World::new().await);
-    let held = world.store.writer().await;
+    let held = world.store.writer().await.unwrap();
     let mut tasks = Vec::new();
     for seq in 1..=20 {
         let world = Arc::clone(&world);

@@ -138,7 +138,7 @@ impl Writer {
             Ok(plan) => self.put(plan).await,
             Err(error) => {
                 tracing::error!(%error, "a group could not be planned");
-                Err(self.recover().await)
+                Err(self.failed(&error).await)
             }
         }
     }
@@ -155,7 +155,8 @@ impl Writer {
 
     /// Puts a group on disk.
     pub(super) async fn put(&mut self, plan: Plan) -> Result<Vec<Answer>, Failure> {
-        for attempt in 1..=limits::GROUP_TRIES_MAX {
+        let mut attempt = 1;
+        loop {
             let began = Instant::now();
             let Err(error) = self.parts.store.write_group(&plan.group).await else {
                 return Ok(self.settle(plan, began.elapsed()));
@@ -163,11 +164,10 @@ impl Writer {
             tracing::error!(%error, attempt, group = plan.group.id, "a group was not written");
             match self.parts.store.has_commit(&plan.group.id).await {
                 Ok(true) => return Ok(self.settle(plan, began.elapsed())),
-                Ok(false) => {}
-                Err(_) => break,
+                Ok(false) if attempt < limits::GROUP_TRIES_MAX => attempt += 1,
+                Ok(false) | Err(_) => return Err(self.failed(&error).await),
             }
         }
-        Err(self.recover().await)
     }
 
     /// The group is on disk: tell everybody.
@@ -178,6 +178,17 @@ impl Writer {
         vitals.set_database_away(false);
         vitals.set_appended(self.end.n);
         plan.answers
+    }
+
+    /// After an error that says itself what it is. A disk may be too full for a group and take
+    /// less: that is no reason to refuse the group.
+    pub(super) async fn failed(&mut self, error: &StoreError) -> Failure {
+        if !error.is_outage() {
+            return self.recover().await;
+        }
+        self.stale = true;
+        self.parts.vitals.set_database_away(true);
+        Failure::Away
     }
 
     /// After a group that is not on disk: forgets what memory is ahead, and finds out whether the

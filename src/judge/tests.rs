@@ -28,7 +28,7 @@ async fn append(store: &Store, bodies: &[Body]) {
         Row { n: n + i, kind, received_us: START_US + i, body }
     };
     let rows: Vec<Row> = (1..).zip(bodies).map(row).collect();
-    log::append(&mut *store.writer().await, store.collector(), &rows).await.unwrap();
+    log::append(&mut store.writer().await.unwrap(), store.collector(), &rows).await.unwrap();
 }
 
 async fn judge(store: &Arc<Store>) -> Judge {
@@ -66,6 +66,29 @@ async fn a_step_that_fails_is_repeated_and_counts_once() {
     assert_eq!(judge.step().await.unwrap(), 1);
     assert_eq!(judge.step().await.unwrap(), 0);
     assert_eq!(counts(&store).await, [2]);
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_it_only_while_it_is_full() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    let mut bodies = vec![body(1, "processed"); 300];
+    for (seq, body) in (1..).zip(&mut bodies) {
+        let Body::Event(event) = body else { continue };
+        (event.seq, event.player) = (Some(seq), fixtures::id(&format!("p-{seq}")));
+    }
+    append(&store, &bodies).await;
+    for _ in 0..2 {
+        store.fill_up().await;
+        let why = judge.step().await.unwrap_err();
+        assert!(matches!(why, StoreError::Full), "{why}");
+    }
+    let mut judged = 0;
+    while judged < bodies.len() {
+        judged += judge.step().await.unwrap();
+    }
+    assert_eq!(judge.step().await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -29,14 +29,14 @@ impl World {
     /// As the writer does: count, commit, hand back.
     async fn commit(&self, committed: &Committed) {
         let counted = self.metrics.count(committed);
-        let mut writer = self.store.writer().await;
+        let mut writer = self.store.writer().await.unwrap();
         totals::add(&mut writer, self.store.collector(), counted.totals()).await.unwrap();
         self.metrics.committed(&counted, 0, Duration::from_millis(3));
     }
 
     async fn judge(&self, judged: &Judged) {
         let counted = self.metrics.count_judged(judged);
-        let mut writer = self.store.writer().await;
+        let mut writer = self.store.writer().await.unwrap();
         totals::add(&mut writer, totals::SHARED, counted.totals()).await.unwrap();
         self.metrics.judged(&counted);
     }

@@ -100,7 +100,7 @@ mod tests {
         one.distances.sum = 4;
         let key = |env: &str, minute| ("a".to_owned(), env.to_owned(), minute);
         for minute in [1, 5, 5, 6] {
-            let mut writer = store.writer().await;
+            let mut writer = store.writer().await.unwrap();
             let measured = BTreeMap::from([(key("prod", minute), one.clone())]);
             add_measured(&mut writer, &measured).await.unwrap();
             let elsewhere = BTreeMap::from([(key("test", minute), one.clone())]);

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{Connection, Sqlite, SqliteConnection, Transaction};
-
 use super::gauges::read_amount;
 use super::totals::{self, Total};
-use super::{AlertRow, StoreError};
+use super::writer::Transaction;
+use super::{AlertRow, Store, StoreError};
 use crate::limits;
 use crate::outcome::Amounts;
 
 /// One evaluation, or one note about a delivery. Dropped before its commit, nothing has happened.
 pub struct AlertTransaction<'a> {
-    pub(super) inner: Transaction<'a, Sqlite>,
+    pub(super) inner: Transaction<'a>,
 }
 
 /// What changed since it was read last.
@@ -107,9 +106,9 @@ pub enum Attempt {
     },
 }
 
-/// Begins an evaluation on the connection that writes.
-pub async fn begin(writer: &mut SqliteConnection) -> Result<AlertTransaction<'_>, StoreError> {
-    Ok(AlertTransaction { inner: writer.begin_with("BEGIN IMMEDIATE").await? })
+/// Begins an evaluation.
+pub async fn begin(store: &Store) -> Result<AlertTransaction<'_>, StoreError> {
+    Ok(AlertTransaction { inner: store.begin().await? })
 }
 
 const CURSOR: &str = "SELECT change FROM alert_cursor WHERE id = 1";
@@ -358,7 +357,7 @@ impl AlertTransaction<'_> {
 
     /// Makes it so.
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.inner.commit().await?)
+        self.inner.commit().await
     }
 }
 
@@ -367,7 +366,6 @@ mod tests {
     use super::super::deliveries::{DUE, WAKE};
     use super::*;
     use crate::audit::{Finding, Severity, State};
-    use crate::store::Store;
     use crate::store::fixtures::{self, Fixture, NOON_US};
 
     fn key(a: &str, b: &str, c: &str) -> (String, String, String) {
@@ -379,8 +377,7 @@ mod tests {
         store: &Store,
         work: impl AsyncFnOnce(&mut AlertTransaction<'_>) -> Result<T, StoreError>,
     ) -> T {
-        let mut writer = store.writer().await;
-        let mut transaction = begin(&mut writer).await.unwrap();
+        let mut transaction = begin(store).await.unwrap();
         let result = work(&mut transaction).await.unwrap();
         transaction.commit().await.unwrap();
         result
@@ -395,8 +392,7 @@ mod tests {
         let of = BTreeSet::from([key("duplicate_leak", "settle", "prod")]);
         let changed = |newest| Changes { of: of.clone(), newest: Some(newest) };
         {
-            let mut writer = store.writer().await;
-            let mut dropped = begin(&mut writer).await.unwrap();
+            let mut dropped = begin(&store).await.unwrap();
             assert_eq!(dropped.changed().await.unwrap(), changed(1));
             dropped.set_read(Some(1)).await.unwrap();
         }

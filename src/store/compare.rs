@@ -5,7 +5,7 @@
 //! each. Tables that are no fold of the log are not among them: the log itself, identities, what
 //! alerts and notifications were, counters.
 
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, SqliteConnection};
 
 use super::{Store, StoreError, dialect, part, path_of};
 use crate::audit::{MessageFacts, PlayerFacts, RefFacts, RoomFacts, SignatureFacts, Stored};
@@ -255,7 +255,7 @@ pub struct Comparison {
 impl Comparison {
     /// Fixes the instant. From here on until the end the write-ahead log can't be let go of.
     pub async fn begin(url: &str, scratch: &str, collector: i64) -> Result<Self, StoreError> {
-        let mut connection = dialect::connect_to_read(path_of(url)?).await?;
+        let mut connection = dialect::to_read(path_of(url)?).connect().await?;
         sqlx::query(ATTACH).bind(scratch).execute(&mut connection).await?;
         sqlx::query(BEGIN).execute(&mut connection).await?;
         let judged = sqlx::query_scalar(JUDGED).bind(collector);
@@ -308,9 +308,8 @@ impl Store {
     /// Puts what the log says in the place of what is stored, whole or not at all. No collector
     /// may use the database meanwhile.
     pub async fn replace_by(&self, scratch: &str) -> Result<(), StoreError> {
-        let mut writer = self.writer().await;
-        sqlx::query(ATTACH).bind(scratch).execute(&mut *writer).await?;
-        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        sqlx::query(ATTACH).bind(scratch).execute(&mut *self.writer().await?).await?;
+        let mut transaction = self.begin().await?;
         for table in TABLES {
             sqlx::raw_sql(table.clear).execute(&mut *transaction).await?;
             sqlx::raw_sql(table.fill).execute(&mut *transaction).await?;

@@ -27,9 +27,7 @@ const CHECKPOINT_PAGES: &str = "32000";
 fn options(path: &str) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
         .page_size(4096)
-        .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(Duration::from_millis(limits::DATABASE_BUSY_MS))
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
@@ -37,14 +35,30 @@ fn options(path: &str) -> SqliteConnectOptions {
         .foreign_keys(false)
 }
 
-/// The connection that writes.
-pub(super) async fn connect(path: &str) -> Result<SqliteConnection, StoreError> {
-    Ok(options(path).pragma("cache_size", "-262144").connect().await?)
+/// Cache of the connection that writes, in KiB: 256 MB.
+const WRITER_CACHE: &str = "-262144";
+
+/// The connection that writes. Makes the database if it is not there.
+pub(super) fn to_write(path: &str) -> SqliteConnectOptions {
+    let options = options(path).pragma("cache_size", WRITER_CACHE);
+    options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal)
 }
 
-/// A connection that can't write, to a database that is there.
-pub(super) async fn connect_to_read(path: &str) -> Result<SqliteConnection, StoreError> {
-    Ok(options(path).create_if_missing(false).pragma("query_only", "on").connect().await?)
+/// The connection that writes what the log says, with statements that may take their time, to a
+/// database that is there.
+pub(super) fn to_mend(path: &str) -> SqliteConnectOptions {
+    options(path).pragma("cache_size", WRITER_CACHE).disable_statement_logging()
+}
+
+/// The same for the database that the log is folded into.
+pub(super) fn to_redo(path: &str) -> SqliteConnectOptions {
+    to_write(path).disable_statement_logging()
+}
+
+/// A connection that can't write, to a database that is there. Its statements may take their
+/// time.
+pub(super) fn to_read(path: &str) -> SqliteConnectOptions {
+    options(path).disable_statement_logging().pragma("query_only", "on")
 }
 
 /// Cache of one reader, in KiB: SQLite's own 2 MB make the judge read the same pages again.
@@ -68,10 +82,15 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Sto
     })
 }
 
+const IS_OURS: &str = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
 
-/// Refuses tables of another version of the program.
+/// Refuses tables of another program, or of another version of this one.
 pub(super) async fn is_current(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let is_ours: i64 = sqlx::query_scalar(IS_OURS).fetch_one(&mut *connection).await?;
+    if is_ours == 0 {
+        return Err(StoreError::NotOurs);
+    }
     let version: i64 = sqlx::query_scalar(VERSION).fetch_one(connection).await?;
     match version.cmp(&(MIGRATIONS.len() as i64)) {
         Ordering::Less => Err(StoreError::Older),
@@ -141,7 +160,7 @@ mod tests {
     async fn a_database_of_a_later_version_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("test.db");
-        let mut connection = connect(path.to_str().unwrap()).await.unwrap();
+        let mut connection = to_write(path.to_str().unwrap()).connect().await.unwrap();
         migrate(&mut connection).await.unwrap();
         migrate(&mut connection).await.unwrap();
         sqlx::query(PRETEND_NEWER).execute(&mut connection).await.unwrap();

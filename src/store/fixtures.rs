@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::SqliteConnection;
+use sqlx::{ConnectOptions as _, SqliteConnection};
 
 use super::{Store, StoreError};
 use crate::audit::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
@@ -19,10 +19,11 @@ pub(crate) struct Fixture {
     pub(crate) _folder: tempfile::TempDir,
 }
 
-/// Commits of groups that are to go wrong: so many before they are on disk, and then so many whose
-/// answer is lost after that.
+/// Commits of groups that are to go wrong: so many that find a full disk, so many before they are
+/// on disk, and then so many whose answer is lost after that.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
+    full: AtomicU32,
     before: AtomicU32,
     after: AtomicU32,
 }
@@ -33,7 +34,12 @@ impl Trouble {
         self.after.store(after, Ordering::SeqCst);
     }
 
+    pub(crate) fn set_full(&self, full: u32) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
     pub(super) fn before_commit(&self) -> Result<(), StoreError> {
+        strike(&self.full).map_err(|_| StoreError::Full)?;
         strike(&self.before)
     }
 
@@ -50,7 +56,7 @@ fn strike(count: &AtomicU32) -> Result<(), StoreError> {
 /// Another process that writes: it holds the lock until it is dropped.
 pub(crate) async fn other_writer(folder: &std::path::Path) -> SqliteConnection {
     let path = folder.join("test.db");
-    let mut other = super::dialect::connect(path.to_str().unwrap()).await.unwrap();
+    let mut other = super::dialect::to_write(path.to_str().unwrap()).connect().await.unwrap();
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     other
 }
@@ -150,7 +156,7 @@ pub(crate) async fn insert_finding(store: &Store, finding: &Finding) {
     .bind(finding.last_us)
     .bind(serde_json::to_string(finding).unwrap())
     .bind(NOON_US)
-    .execute(&mut *store.writer().await)
+    .execute(&mut *store.writer().await.unwrap())
     .await
     .unwrap();
 }
@@ -170,14 +176,14 @@ pub(crate) async fn insert_sum(
     .bind(service)
     .bind(ledger)
     .bind(overpaid.to_string())
-    .execute(&mut *store.writer().await)
+    .execute(&mut *store.writer().await.unwrap())
     .await
     .unwrap();
 }
 
 /// Runs one statement that sets the scene.
 pub(crate) async fn run(store: &Store, sql: &'static str) {
-    sqlx::query(sql).execute(&mut *store.writer().await).await.unwrap();
+    sqlx::query(sql).execute(&mut *store.writer().await.unwrap()).await.unwrap();
 }
 
 /// A number from the database.
@@ -186,8 +192,14 @@ pub(crate) async fn number(store: &Store, sql: &'static str) -> i64 {
 }
 
 impl Store {
+    /// There is no room for another page. Holds for the connection that writes, until that is
+    /// made anew.
+    pub(crate) async fn fill_up(&self) {
+        self.execute("PRAGMA max_page_count = 1").await;
+    }
+
     /// Does something to the database behind its back.
     pub(crate) async fn execute(&self, sql: &'static str) {
-        sqlx::query(sql).execute(&mut *self.writer().await).await.unwrap();
+        sqlx::query(sql).execute(&mut *self.writer().await.unwrap()).await.unwrap();
     }
 }

@@ -3,8 +3,6 @@
 //!
 //! A bounded number of rows a step: the writer forgets between groups, and nobody waits for it.
 
-use sqlx::Connection;
-
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -22,8 +20,7 @@ impl Store {
     /// Forgets a boot, of outcomes or of transitions; `false` if there is more of it than one step
     /// takes.
     pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
-        let mut connection = self.writer().await;
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.begin().await?;
         let most = limits::FORGET_ROWS_MAX;
         let hashes = sqlx::query(HASHES).bind(boot_id).bind(most).execute(&mut *transaction);
         let is_last = hashes.await?.rows_affected() < u64::from(most);
@@ -37,13 +34,13 @@ impl Store {
 
     /// Forgets a source; its boots are to be forgotten before.
     pub async fn forget_source(&self, id: i64) -> Result<(), StoreError> {
-        sqlx::query(SOURCE).bind(id).execute(&mut *self.writer().await).await?;
+        sqlx::query(SOURCE).bind(id).execute(&mut *self.writer().await?).await?;
         Ok(())
     }
 
     /// Forgets event ids and notes of the days before this one, as many as one step takes.
     pub async fn forget_days_before(&self, day: i64) -> Result<(), StoreError> {
-        let mut connection = self.writer().await;
+        let mut connection = self.writer().await?;
         let most = limits::FORGET_ROWS_MAX;
         sqlx::query(EVENT_IDS).bind(day).bind(most).execute(&mut *connection).await?;
         sqlx::query(NOTES).bind(day).bind(most).execute(&mut *connection).await?;
@@ -57,7 +54,7 @@ mod tests {
     use crate::store::fixtures::{self, Fixture};
 
     async fn count(store: &Store, statement: &'static str) -> i64 {
-        sqlx::query_scalar(statement).fetch_one(&mut *store.writer().await).await.unwrap()
+        sqlx::query_scalar(statement).fetch_one(&mut *store.writer().await.unwrap()).await.unwrap()
     }
 
     #[tokio::test]

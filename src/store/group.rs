@@ -1,6 +1,6 @@
 //! One group of the writer, in one transaction: the ack stands on it.
 
-use sqlx::{Connection, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::identity::{self, HashRun, Key, StoredBoot, StoredSource};
 use super::log::{self, Row};
@@ -52,8 +52,7 @@ const COMMIT_READ: &str = "SELECT count(*) FROM commits WHERE id = $1";
 impl Store {
     /// Writes a group. After an error it may or may not be on disk: ask [`Store::has_commit`].
     pub async fn write_group(&self, group: &Group) -> Result<(), StoreError> {
-        let mut connection = self.writer().await;
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.begin().await?;
         write(&mut transaction, self.collector(), group).await?;
         #[cfg(test)]
         self.trouble.before_commit()?;
@@ -66,7 +65,7 @@ impl Store {
     /// Whether a group is on disk. An error says that the database does not answer.
     pub async fn has_commit(&self, id: &str) -> Result<bool, StoreError> {
         let query = sqlx::query_scalar(COMMIT_READ).bind(id);
-        let count: i64 = query.fetch_one(&mut *self.writer().await).await?;
+        let count: i64 = query.fetch_one(&mut *self.writer().await?).await?;
         Ok(count > 0)
     }
 }
@@ -259,7 +258,7 @@ mod tests {
             let rollups = rollups.clone();
             store.write_group(&Group { rollups, ..group(number) }).await.unwrap();
         }
-        let mut writer = store.writer().await;
+        let mut writer = store.writer().await.unwrap();
         let count: i64 =
             sqlx::query_scalar("SELECT count FROM rollups").fetch_one(&mut *writer).await.unwrap();
         let latency: (String, i64) = sqlx::query_as("SELECT buckets, sum_us FROM latencies")

@@ -86,18 +86,18 @@ const LEDGERS: &str = "SELECT name FROM ledgers ORDER BY name";
 impl Store {
     /// All sources.
     pub async fn load_sources(&self) -> Result<Vec<StoredSource>, StoreError> {
-        let rows = sqlx::query(SOURCES).fetch_all(&mut *self.writer().await).await?;
+        let rows = sqlx::query(SOURCES).fetch_all(&mut *self.writer().await?).await?;
         rows.iter().map(read_source).collect()
     }
 
     /// All ledgers.
     pub async fn load_ledgers(&self) -> Result<Vec<String>, StoreError> {
-        Ok(sqlx::query_scalar(LEDGERS).fetch_all(&mut *self.writer().await).await?)
+        Ok(sqlx::query_scalar(LEDGERS).fetch_all(&mut *self.writer().await?).await?)
     }
 
     /// All boots.
     pub async fn load_boots(&self) -> Result<Vec<StoredBoot>, StoreError> {
-        let rows = sqlx::query(BOOTS).fetch_all(&mut *self.writer().await).await?;
+        let rows = sqlx::query(BOOTS).fetch_all(&mut *self.writer().await?).await?;
         rows.iter().map(read_boot).collect()
     }
 }
@@ -239,7 +239,7 @@ impl Store {
         let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(HASHES_READ)
             .bind(boot_id)
             .bind(seq.cast_signed())
-            .fetch_all(&mut *self.writer().await)
+            .fetch_all(&mut *self.writer().await?)
             .await?;
         let run = |(first_seq, bytes): (i64, Vec<u8>)| HashRun {
             boot_id,
@@ -298,7 +298,7 @@ impl Store {
             select.push_tuples(ids, |mut values, id| {
                 values.push_bind(id.as_slice());
             });
-            for row in select.build().fetch_all(&mut *self.writer().await).await? {
+            for row in select.build().fetch_all(&mut *self.writer().await?).await? {
                 known.insert(key("event_ids", row.try_get(0)?)?, row.try_get(1)?);
             }
         }
@@ -313,7 +313,7 @@ impl Store {
             select.push_tuples(ids, |mut values, id| {
                 values.push_bind(id.as_slice());
             });
-            for row in select.build().fetch_all(&mut *self.writer().await).await? {
+            for row in select.build().fetch_all(&mut *self.writer().await?).await? {
                 known.insert(key("noted", row.try_get(0)?)?);
             }
         }

@@ -37,7 +37,7 @@ const HEARTBEAT: i64 = 4;
 const SILENT: i64 = 5;
 const GIVEN_UP: i64 = 6;
 const CLOSED: i64 = 7;
-const TICK: i64 = 8;
+pub(super) const TICK: i64 = 8;
 /// The kind of a transition.
 pub const TRANSITION: i64 = 9;
 /// The kind of a transition that tells a known identity with other content.
@@ -248,7 +248,7 @@ mod tests {
         let rows: Vec<Row> = (1..=250)
             .map(|n| Row { n, kind: TICK, received_us: 1_000 + n, body: "{}".into() })
             .collect();
-        append(&mut *store.writer().await, collector, &rows).await.unwrap();
+        append(&mut store.writer().await.unwrap(), collector, &rows).await.unwrap();
         let after = Position { collector, n: 10 };
         let read = store.read_records(after, 100).await.unwrap();
         let numbers: Vec<i64> = read.iter().map(|record| record.position.n).collect();

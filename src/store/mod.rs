@@ -11,6 +11,7 @@ mod alerts_read;
 pub mod compare;
 mod deliveries;
 mod dialect;
+mod error;
 mod facts;
 mod findings_read;
 #[cfg(test)]
@@ -30,13 +31,17 @@ mod step;
 pub mod totals;
 pub mod transitions;
 mod verdicts;
+mod writer;
 
 use std::path::Path;
 
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{SqliteConnection, SqlitePool};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::MappedMutexGuard;
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
+pub use self::error::StoreError;
 pub use self::findings_read::{
     FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum, FindingSums,
 };
@@ -45,6 +50,7 @@ pub use self::players_read::{Delivery, DeliveryKey};
 pub use self::rollups_read::{MinuteCount, ServiceCount};
 pub use self::sources_read::{BootRow, SourceCount, SourceRow, size_of};
 pub use self::step::{Step, part};
+use self::writer::{Transaction, Writer};
 use crate::outcome::KeyedHash;
 
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.
@@ -53,56 +59,15 @@ const READERS: u32 = 4;
 /// The database.
 pub struct Store {
     readers: SqlitePool,
-    writer: Mutex<SqliteConnection>,
+    writer: Writer,
     hash: KeyedHash,
     collector: i64,
     #[cfg(test)]
     pub(crate) trouble: fixtures::Trouble,
 }
 
-/// What can go wrong with the database.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database said no or is away.
-    #[error("database: {0}")]
-    Database(#[from] sqlx::Error),
-    /// The tables could not be made or brought up to date.
-    #[error("database schema: {0}")]
-    Schema(#[from] sqlx::migrate::MigrateError),
-    /// A stored value can't be read back.
-    #[error("database: {table} holds a value that can't be read: {detail}")]
-    Unreadable {
-        /// Where.
-        table: &'static str,
-        /// What was wrong.
-        detail: String,
-    },
-    /// The URL names no database that is known.
-    #[error("database URL {0:?} is not known; use sqlite://PATH")]
-    Url(String),
-    /// Another process has the database.
-    #[error("another dedupwatch uses it; stop that one first, or choose another with --database")]
-    InUse,
-    /// No collector of this name has written to it.
-    #[error(
-        "no collector called {0:?} has written to it; name the one by --config or its variable"
-    )]
-    NoCollector(String),
-    /// An earlier version of the program made its tables.
-    #[error("its tables are of an earlier version of dedupwatch; start this version on it once")]
-    Older,
-    /// A later version of the program made its tables.
-    #[error("its tables are of a later version of dedupwatch (migration {0}); start that version")]
-    Newer(i64),
-    /// The folder of the database file can't be made or written to.
-    #[error("can't write to {path}: {source}; check the path and who owns it")]
-    Folder {
-        /// Which folder.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-}
+/// What each file of SQLite starts with.
+const SQLITE_STARTS: &[u8; 16] = b"SQLite format 3\0";
 
 const PING: &str = "SELECT 1";
 
@@ -111,39 +76,60 @@ impl Store {
     pub async fn open(url: &str, collector: &str) -> Result<Self, StoreError> {
         let path = path_of(url)?;
         make_folder_of(Path::new(path)).await?;
-        let mut writer = dialect::connect(path).await?;
-        dialect::migrate(&mut writer).await?;
-        let hash = dialect::hash_key(&mut writer).await?;
-        let collector = dialect::collector_id(&mut writer, collector).await?;
+        let writer = Writer::open(dialect::to_write(path)).await?;
+        let mut turn = writer.turn().await?;
+        dialect::migrate(&mut turn).await?;
+        let hash = dialect::hash_key(&mut turn).await?;
+        let collector = dialect::collector_id(&mut turn, collector).await?;
+        drop(turn);
         Self::of(path, writer, hash, collector).await
     }
 
     /// Opens the database of a collector that may be running, for reading only.
     pub async fn open_to_read(url: &str, collector: &str) -> Result<Self, StoreError> {
         let path = path_of(url)?;
-        let mut writer = dialect::connect_to_read(path).await?;
-        dialect::is_current(&mut writer).await?;
-        let hash = dialect::read_hash_key(&mut writer).await?;
-        let collector = dialect::read_collector_id(&mut writer, collector).await?;
+        must_be_there(path).await?;
+        Self::open_current(path, dialect::to_read(path), collector).await
+    }
+
+    /// Opens the database of a collector that does not run, to write what its log says. Makes
+    /// nothing that is not there.
+    pub async fn open_to_mend(url: &str, collector: &str) -> Result<Self, StoreError> {
+        let path = path_of(url)?;
+        must_be_there(path).await?;
+        Self::open_current(path, dialect::to_mend(path), collector).await
+    }
+
+    async fn open_current(
+        path: &str,
+        options: SqliteConnectOptions,
+        collector: &str,
+    ) -> Result<Self, StoreError> {
+        let writer = Writer::open(options).await?;
+        let mut turn = writer.turn().await?;
+        dialect::is_current(&mut turn).await?;
+        let hash = dialect::read_hash_key(&mut turn).await?;
+        let collector = dialect::read_collector_id(&mut turn, collector).await?;
+        drop(turn);
         Self::of(path, writer, hash, collector).await
     }
 
     /// Makes an empty database at this path with the keys of another, for its log folded again.
     pub async fn open_scratch(path: &str, of: &Self) -> Result<Self, StoreError> {
-        let mut writer = dialect::connect(path).await?;
-        dialect::migrate(&mut writer).await?;
+        let writer = Writer::open(dialect::to_redo(path)).await?;
+        dialect::migrate(&mut *writer.turn().await?).await?;
         Self::of(path, writer, of.hash, of.collector).await
     }
 
     async fn of(
         path: &str,
-        writer: SqliteConnection,
+        writer: Writer,
         hash: KeyedHash,
         collector: i64,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             readers: dialect::readers(path, READERS).await?,
-            writer: Mutex::new(writer),
+            writer,
             hash,
             collector,
             #[cfg(test)]
@@ -157,8 +143,15 @@ impl Store {
     }
 
     /// The connection for writing, when it is this caller's turn.
-    pub(crate) async fn writer(&self) -> MutexGuard<'_, SqliteConnection> {
-        self.writer.lock().await
+    pub(crate) async fn writer(
+        &self,
+    ) -> Result<MappedMutexGuard<'_, SqliteConnection>, StoreError> {
+        self.writer.turn().await
+    }
+
+    /// A transaction of the connection for writing, when it is this caller's turn.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'_>, StoreError> {
+        self.writer.begin().await
     }
 
     /// Whether the database answers.
@@ -170,7 +163,7 @@ impl Store {
     /// Ends reading, brings the write-ahead log into the database file and lets go of it.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
-        dialect::checkpoint(&mut *self.writer().await).await
+        dialect::checkpoint(&mut *self.writer().await?).await
     }
 
     /// The keyed hash of this database.
@@ -187,6 +180,21 @@ impl Store {
 /// The file that a URL names.
 fn path_of(url: &str) -> Result<&str, StoreError> {
     url.strip_prefix("sqlite://").ok_or_else(|| StoreError::Url(url.into()))
+}
+
+/// Refuses what is no file of a database, before anything is made beside it.
+async fn must_be_there(path: &str) -> Result<(), StoreError> {
+    let refused = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => StoreError::Absent,
+        _ => StoreError::Unread(source),
+    };
+    let mut start = [0; SQLITE_STARTS.len()];
+    let mut file = tokio::fs::File::open(path).await.map_err(refused)?;
+    match file.read_exact(&mut start).await {
+        Ok(_) if start == *SQLITE_STARTS => Ok(()),
+        Err(why) if why.kind() != std::io::ErrorKind::UnexpectedEof => Err(refused(why)),
+        _ => Err(StoreError::NotOurs),
+    }
 }
 
 async fn make_folder_of(path: &Path) -> Result<(), StoreError> {

@@ -87,7 +87,7 @@ mod tests {
                 .bind(store.player_hash("chips", player))
                 .bind(occurred_us)
                 .bind(n)
-                .execute(&mut *store.writer().await)
+                .execute(&mut *store.writer().await.unwrap())
                 .await
                 .unwrap();
         }

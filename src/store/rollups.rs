@@ -1,6 +1,6 @@
 //! Outcomes, latencies and moves by minute, moved with the records that they count.
 
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::transitions::{self, TransitionCount};
 use super::{Store, StoreError};
@@ -52,8 +52,7 @@ pub struct Rollups {
 impl Store {
     /// Adds to the rollups in a transaction of their own.
     pub async fn add_rollups(&self, rollups: &Rollups) -> Result<(), StoreError> {
-        let mut writer = self.writer().await;
-        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.begin().await?;
         add(&mut transaction, rollups).await?;
         transaction.commit().await?;
         Ok(())

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::facts::{Changed, Delivery, json, save_deliveries};
 use super::totals::{self, SHARED, Total};
@@ -137,8 +137,7 @@ impl Store {
         totals: &[Total],
         mut change: i64,
     ) -> Result<i64, StoreError> {
-        let mut writer = self.writer().await;
-        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = self.begin().await?;
         step.write(&mut transaction, totals, &mut change).await?;
         transaction.commit().await?;
         Ok(change)

@@ -83,7 +83,7 @@ mod tests {
         let Fixture { store, _folder } = fixtures::store().await;
         let strange = total("outcomes", &["a\"b\\", "", "x,y"], 2);
         {
-            let mut writer = store.writer().await;
+            let mut writer = store.writer().await.unwrap();
             let first = [strange.clone(), total("plain", &[], 1)];
             add(&mut writer, store.collector(), &first).await.unwrap();
             add(&mut writer, store.collector(), &[total("plain", &[], 40)]).await.unwrap();
@@ -103,7 +103,7 @@ mod tests {
     async fn a_total_goes_down_and_stays_a_number_at_its_end() {
         let Fixture { store, _folder } = fixtures::store().await;
         for delta in [5, -2, i64::MAX - 3, 9, 1] {
-            let mut writer = store.writer().await;
+            let mut writer = store.writer().await.unwrap();
             add(&mut writer, SHARED, &[total("t", &[], delta)]).await.unwrap();
         }
         assert_eq!(store.read_totals().await.unwrap(), [total("t", &[], i64::MAX)]);

@@ -130,7 +130,7 @@ impl Store {
     /// All runs that transitions came of.
     pub async fn load_transition_runs(&self) -> Result<Vec<StoredRun>, StoreError> {
         let rows: Vec<RunColumns> =
-            sqlx::query_as(RUNS).fetch_all(&mut *self.writer().await).await?;
+            sqlx::query_as(RUNS).fetch_all(&mut *self.writer().await?).await?;
         rows.into_iter().map(run).collect()
     }
 

@@ -156,7 +156,7 @@ impl Store {
             .bind(json(&"")?)
             .bind(json(&part::BASE)?)
             .bind(json(settings)?)
-            .execute(&mut *self.writer().await)
+            .execute(&mut *self.writer().await?)
             .await?;
         Ok(())
     }

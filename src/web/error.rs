@@ -56,16 +56,16 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "a request failed in the database");
         match error {
-            StoreError::Database(_) => Self::busy(
+            StoreError::Unreadable { .. } => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal",
+                "A stored value can't be read. The collector's log says which one.",
+            ),
+            _ => Self::busy(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "database_away",
                 "The database does not answer. Try again; if it goes on, see the collector's log.",
                 2,
-            ),
-            _ => Self::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal",
-                "A stored value can't be read. The collector's log says which one.",
             ),
         }
     }

@@ -138,12 +138,10 @@ impl Courier {
             Attempt::GivenUp { .. } => "given_up",
         };
         let counted = self.metrics.count_notified(WEBHOOK, result, 1);
-        let mut writer = self.store.writer().await;
-        let mut transaction = alerts::begin(&mut writer).await?;
+        let mut transaction = alerts::begin(&self.store).await?;
         transaction.note_attempt(id, attempt).await?;
         transaction.add_totals(counted.totals()).await?;
         transaction.commit().await?;
-        drop(writer);
         self.metrics.notified(&counted);
         if let Attempt::Failed { error, .. } | Attempt::GivenUp { error } = attempt {
             tracing::warn!(delivery = %id, result, error, "a notification was not delivered");
