@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use self::settings::SettingArgs;
+use self::settings::{DatabaseArgs, SettingArgs};
 use crate::config::{LogFormat, Problems};
 
 /// Independent audit of settlement deduplication: is every settlement booked exactly once?
@@ -38,9 +38,9 @@ enum Command {
     /// Pushes simulated settlements to a collector
     Simulate(simulate::SimulateArgs),
     /// Folds the log again and names every difference to what is stored; the server may run
-    Verify(SettingArgs),
+    Verify(DatabaseArgs),
     /// Folds the log again and stores what it says; the server must be stopped
-    Rebuild(SettingArgs),
+    Rebuild(DatabaseArgs),
     /// Prints the configuration in force and where each value comes from
     CheckConfig(SettingArgs),
 }

@@ -6,20 +6,27 @@ use clap::Args;
 
 use crate::config::{Layers, Loaded, Problem, Problems, load};
 
-/// Flags that `serve` and `check-config` share. Stronger than `DEDUPWATCH_*`, which is stronger
+/// Flags of the commands that use a database. Stronger than `DEDUPWATCH_*`, which is stronger
 /// than the file.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct SettingArgs {
+pub(super) struct DatabaseArgs {
     /// A TOML file; an unknown key in it is an error
     #[arg(long, value_name = "FILE", env = FILE_VARIABLE)]
     config: Option<PathBuf>,
-    /// Address and port of the server [env: DEDUPWATCH_LISTEN] [default: 127.0.0.1:9736]
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<String>,
     /// sqlite://PATH [env: DEDUPWATCH_DATABASE] [default: sqlite://data/dedupwatch.db]
     #[arg(long, value_name = "URL")]
     database: Option<String>,
+}
+
+/// Flags that `serve` and `check-config` share.
+#[derive(Debug, Args)]
+pub(super) struct SettingArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Address and port of the server [env: DEDUPWATCH_LISTEN] [default: 127.0.0.1:9736]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
     /// Allow an address that other machines can reach [env: DEDUPWATCH_INSECURE_LISTEN]
     ///
     /// There are no users and no TLS yet. Whoever reaches the address reads all players and
@@ -39,6 +46,20 @@ const AFTER_HELP: &str = "Each key of the file is also a variable: `warmup` unde
 impl SettingArgs {
     /// What holds, by all layers.
     pub(super) fn load(&self) -> Result<Loaded, Problems> {
+        let listen = self.listen.clone().map(|text| ("listen", text));
+        let insecure = self.insecure_listen.then(|| ("insecure_listen", "true".into()));
+        self.database.load_with(listen.into_iter().chain(insecure).collect())
+    }
+}
+
+impl DatabaseArgs {
+    /// What holds, by all layers.
+    pub(super) fn load(&self) -> Result<Loaded, Problems> {
+        self.load_with(Vec::new())
+    }
+
+    fn load_with(&self, mut flags: Vec<(&'static str, String)>) -> Result<Loaded, Problems> {
+        flags.extend(self.database.clone().map(|text| ("database", text)));
         let file = self.config.as_ref().map(std::fs::read_to_string).transpose();
         let file = file.map_err(|why| {
             let path = self.config.as_deref().unwrap_or_else(|| std::path::Path::new(""));
@@ -48,14 +69,7 @@ impl SettingArgs {
                 remedy: "name a file that is there, or leave it out".into(),
             }])
         })?;
-        load(&Layers { file, environment: environment(), flags: self.flags() })
-    }
-
-    fn flags(&self) -> Vec<(&'static str, String)> {
-        let texts = [("listen", &self.listen), ("database", &self.database)];
-        let texts = texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
-        let insecure = self.insecure_listen.then(|| ("insecure_listen", "true".into()));
-        texts.chain(insecure).collect()
+        load(&Layers { file, environment: environment(), flags })
     }
 }
 

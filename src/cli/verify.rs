@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use super::settings::SettingArgs;
+use super::settings::DatabaseArgs;
 use super::start_logs;
 use crate::redo::{self, Verified};
 
@@ -12,7 +12,7 @@ use crate::redo::{self, Verified};
 const SHOWN_MAX: usize = 2_000;
 
 /// Folds the log again and names every difference; a collector may run meanwhile.
-pub(super) async fn verify(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn verify(settings: &DatabaseArgs) -> anyhow::Result<ExitCode> {
     let config = settings.load()?.config;
     start_logs(&config.log_filter, config.log_format);
     let verified = redo::verify(&config.database, &config.collector).await?;
@@ -22,7 +22,7 @@ pub(super) async fn verify(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Folds the log again and puts that in the place of what is stored.
-pub(super) async fn rebuild(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn rebuild(settings: &DatabaseArgs) -> anyhow::Result<ExitCode> {
     let config = settings.load()?.config;
     start_logs(&config.log_filter, config.log_format);
     let records = redo::rebuild(&config.database, &config.collector).await?;

@@ -65,8 +65,8 @@ pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
 /// itself meanwhile. Returns how many records were folded.
 pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
     let told = |source| RedoError::Store { url: url.to_owned(), source };
+    let store = Store::open_to_mend(url, collector).await.map_err(told)?;
     let _lock = DatabaseLock::take(url).await.map_err(told)?;
-    let store = Store::open(url, collector).await.map_err(told)?;
     let scratch = Scratch::make(url).await?;
     let mut redo = Redo::begin(&store, &scratch, url).await?;
     redo.until(store.read_progress(store.collector()).await.map_err(told)?).await.map_err(told)?;

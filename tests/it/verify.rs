@@ -1,5 +1,6 @@
 //! `verify` and `rebuild`: what is stored is what the log says, or each difference is named.
 
+use std::collections::BTreeSet;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -57,11 +58,17 @@ async fn findings(process: &TestProcess) -> Vec<Value> {
 }
 
 async fn execute(database: &str, statement: &'static str) {
+    assert!(create(database, statement).await > 0);
+}
+
+/// Runs a statement and says how many rows it changed.
+async fn create(database: &str, statement: &'static str) -> u64 {
     let path = database.strip_prefix("sqlite://").unwrap();
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     let mut connection = options.connect().await.unwrap();
-    assert!(sqlx::query(statement).execute(&mut connection).await.unwrap().rows_affected() > 0);
+    let done = sqlx::query(statement).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
+    done.rows_affected()
 }
 
 #[tokio::test]
@@ -120,10 +127,63 @@ async fn each_difference_is_named_and_a_rebuild_mends_it_and_tells_nobody() {
 #[tokio::test]
 async fn what_can_not_be_verified_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}", folder.path().join("none.db").display());
-    let absent = run("verify", &database);
-    assert_eq!(absent.status.code(), Some(1));
-    let why = String::from_utf8(absent.stderr).unwrap();
-    assert!(why.contains("none.db"), "{why}");
-    assert!(!folder.path().join("none.db").exists(), "nothing is made");
+    std::fs::create_dir(folder.path().join("folder.db")).unwrap();
+    std::fs::write(folder.path().join("empty.db"), "").unwrap();
+    std::fs::write(folder.path().join("text.db"), "no database\n".repeat(100)).unwrap();
+    let damaged = [b"SQLite format 3\0".as_slice(), &[7; 5_000]].concat();
+    std::fs::write(folder.path().join("damaged.db"), damaged).unwrap();
+    let other = format!("sqlite://{}", folder.path().join("other.db").display());
+    std::fs::write(folder.path().join("other.db"), "").unwrap();
+    create(&other, "CREATE TABLE others (id)").await;
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
+    let before = names();
+    for command in ["verify", "rebuild"] {
+        for (name, text) in [
+            ("none.db", "there is no such file; check the path"),
+            ("no/folder.db", "there is no such file; check the path"),
+            ("folder.db", "the file can't be read: Is a directory"),
+            ("empty.db", "the file is no database of dedupwatch; check the path"),
+            ("text.db", "the file is no database of dedupwatch; check the path"),
+            ("other.db", "the file is no database of dedupwatch; check the path"),
+            ("damaged.db", "the file is damaged (file is not a database); put a copy"),
+        ] {
+            let database = format!("sqlite://{}", folder.path().join(name).display());
+            let refused = run(command, &database);
+            assert_eq!(refused.status.code(), Some(1), "{command} {name}");
+            let why = String::from_utf8(refused.stderr).unwrap();
+            let told = format!("dedupwatch: can't use the database {database}: {text}");
+            assert!(why.starts_with(&told), "{command} {name}: {why}");
+            assert!(!why.contains("code"), "{command} {name}: {why}");
+            assert_eq!(names(), before, "{command} {name}: nothing is made");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_of_another_collector_is_not_put_in_place() {
+    let mut process = busy().await;
+    let database = process.database();
+    let found = findings(&process).await;
+    process.kill();
+    let mut rebuild = program();
+    rebuild.args(["rebuild", "--database", &database]).env("DEDUPWATCH_COLLECTOR", "other");
+    let refused = rebuild.output().unwrap();
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("no collector called \"other\" has written to it"), "{why}");
+    process = process.restart().await;
+    assert_eq!(findings(&process).await, found);
+}
+
+#[test]
+fn no_address_is_offered_where_nothing_listens() {
+    for command in ["verify", "rebuild"] {
+        let help = String::from_utf8(program().args([command, "-h"]).output().unwrap().stdout);
+        let help = help.unwrap();
+        assert!(help.contains("--database") && help.contains("--config"), "{help}");
+        assert!(!help.contains("listen"), "{help}");
+    }
 }
