@@ -39,7 +39,8 @@ impl Audit {
     /// the acceptance that they repeat.
     pub(super) fn advise_on(&mut self, told: &Told<'_>, refused: &[Block]) {
         let event = told.event;
-        if matches!(event.outcome, Outcome::Evicted | Outcome::Unknown) {
+        let says_nothing = [Outcome::Evicted, Outcome::Unknown, Outcome::EffectReported];
+        if says_nothing.contains(&event.outcome) {
             return;
         }
         if let Some(window) = event.window.filter(|window| window.scope != WindowScope::Source) {
@@ -104,7 +105,7 @@ impl Audit {
         let shared = Some(GuardMode::Shared);
         let same = |accepted: &&Acceptance| {
             (accepted.at.source == of.at.source || (accepted.mode == shared && of.mode == shared))
-                && !matches!(accepted.effect, Some(Effect::Failed | Effect::Unknown))
+                && accepted.stands()
                 && is_before(&self.sources, &accepted.at, &of.at)
         };
         let last = facts.accepted.iter().filter(same).max_by(|a, b| a.at.list_order(&b.at));

@@ -159,7 +159,7 @@ impl SignatureFacts {
             && self.accepted.iter().all(Acceptance::is_plain)
             && self.rows.is_empty()
             && self.unknowns.is_none()
-            && (self.reports.is_none() || self.accepted.is_empty())
+            && self.reports.is_none()
             && self.blocks.as_ref().is_none_or(|blocks| self.is_plain_replay(blocks))
     }
 

@@ -8,15 +8,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Acceptance, SignatureFacts, push_newest};
+use super::facts::{ACCEPTANCES_MAX, Acceptance, SignatureFacts, push_newest};
 use super::order::{Moment, is_before};
 use super::rule::Context;
 use super::settle_groups::Counted;
 use super::source::Sources;
 use crate::outcome::{Effect, Event, GuardMode, Id};
 
-/// Follow-ups of one key kept: the newest. One acceptance has one or two (pending, then done).
-const REPORTS_MAX: usize = 16;
+/// Follow-ups of one key kept: the newest, two for each acceptance kept (pending, then done).
+const REPORTS_MAX: usize = 2 * ACCEPTANCES_MAX;
 
 /// What few acceptances carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub(super) struct Reports {
     pub(super) newest: Vec<Report>,
     /// Some could not be told to whom they belong, and that was counted.
     pub(super) unordered: bool,
+    /// Some were of no acceptance that was heard in time, and that was counted.
+    pub(super) unmatched: bool,
 }
 
 impl Rare {
@@ -139,9 +141,11 @@ pub(super) fn apply(sources: &Sources, facts: &mut SignatureFacts) -> bool {
     let Some(reports) = facts.reports.as_mut() else { return false };
     let mut told: Vec<Vec<&Report>> = vec![Vec::new(); facts.accepted.len()];
     let mut unordered = false;
+    // What is older than the follow-ups that are kept stands as it was told.
+    let oldest = reports.newest.first().filter(|_| reports.newest.len() >= REPORTS_MAX);
     for report in &reports.newest {
         match meant(sources, &facts.accepted, report) {
-            Meant::Nobody => {}
+            Meant::Nobody | Meant::Same => {}
             Meant::NotKnown => unordered = true,
             Meant::This(i) => {
                 if let Some(told) = told.get_mut(i) {
@@ -158,7 +162,11 @@ pub(super) fn apply(sources: &Sources, facts: &mut SignatureFacts) -> bool {
                 accepted.rare.get_or_insert_default().reported = Some(report.clone());
             }
             None => {
-                if let Some(rare) = accepted.rare.as_mut() {
+                let let_go =
+                    |told: &Report| oldest.is_some_and(|kept| told.at.list_order(&kept.at).is_lt());
+                if let Some(rare) = accepted.rare.as_mut()
+                    && !rare.reported.as_ref().is_some_and(let_go)
+                {
                     rare.reported = None;
                 }
             }
@@ -169,11 +177,24 @@ pub(super) fn apply(sources: &Sources, facts: &mut SignatureFacts) -> bool {
     count
 }
 
+/// When a follow-up of no acceptance that was heard has waited long enough for it; `None` if there
+/// is none.
+pub(super) fn unmatched_due_us(context: Context<'_>, facts: &SignatureFacts) -> Option<i64> {
+    let reports = facts.reports.as_ref().filter(|reports| !reports.unmatched)?;
+    let meant_nobody =
+        |report: &&Report| matches!(meant(context.sources, &facts.accepted, report), Meant::Nobody);
+    let since_us = |report: &Report| context.since_us(&report.at, report.received_us);
+    let first_us = reports.newest.iter().filter(meant_nobody).map(since_us).min()?;
+    Some(first_us.saturating_add(context.settings.block_grace_us))
+}
+
 enum Meant {
     /// The one at this place.
     This(usize),
     /// None that was heard.
     Nobody,
+    /// One of several, and whichever it means, nothing changes.
+    Same,
     /// One of several, in an order that is not known.
     NotKnown,
 }
@@ -202,8 +223,7 @@ fn meant(sources: &Sources, accepted: &[Acceptance], report: &Report) -> Meant {
     match newest {
         Some((i, _)) => Meant::This(*i),
         None if among.is_empty() => Meant::Nobody,
-        // Whichever it means, nothing changes.
-        None if among.iter().all(|(_, other)| other.effect == Some(report.effect)) => Meant::Nobody,
+        None if among.iter().all(|(_, other)| other.effect == Some(report.effect)) => Meant::Same,
         None => Meant::NotKnown,
     }
 }

@@ -11,7 +11,7 @@ use crate::outcome::Net;
 /// Reversals of one ref kept.
 const REVERSALS_MAX: usize = 32;
 /// Signatures of one ref kept.
-const REF_KEYS_MAX: usize = 16;
+const REF_KEYS_MAX: usize = 64;
 
 /// One booking that undoes another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

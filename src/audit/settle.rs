@@ -94,7 +94,10 @@ impl Audit {
             player: player.player.clone(),
             signature: facts.signature.clone(),
         };
-        let due_us = judged.iter().filter_map(|judged| judged.due_us).min();
+        let unmatched_us = fate::unmatched_due_us(context, facts);
+        let is_unmatched = unmatched_us.is_some_and(|due_us| context.watermark_us >= due_us);
+        let unmatched_us = unmatched_us.filter(|_| !is_unmatched);
+        let due_us = judged.iter().filter_map(|judged| judged.due_us).chain(unmatched_us).min();
         let hole = judged.iter().any(|judged| judged.hole);
         let waiting = Waiting::new(Wait::key(key), Some(player.ledger.clone()), due_us, hole);
         let missing = judged.iter().filter(|judged| judged.order_missing);
@@ -103,6 +106,10 @@ impl Audit {
             self.skip(kind.as_str());
         }
         facts.unordered = unordered;
+        if let Some(reports) = facts.reports.as_mut().filter(|_| is_unmatched) {
+            reports.unmatched = true;
+            self.skip("effect_reported_unmatched");
+        }
         for Judged { kind, verdict, because, .. } in judged {
             let (book, rows) = (&mut self.book, &mut facts.rows);
             book.settle(rows, &subject, kind, verdict, because, self.received_us);

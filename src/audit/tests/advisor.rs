@@ -190,3 +190,14 @@ fn windows_for_rooms_hold_what_is_of_their_room() {
     assert_eq!(world.required(), (2, false));
     assert_eq!(WindowScope::default(), WindowScope::Player);
 }
+
+#[test]
+fn what_became_of_an_acceptance_is_no_replay_of_it() {
+    let mut world = World::new();
+    world.play(4, &TWO_GAMES);
+    let before = world.required();
+    let late = told(200.0, "a 1#7", "p", "A/1/5", "effect_reported").with("effect", "applied");
+    world.hear(late);
+    world.wait_until(400.0);
+    assert_eq!(world.required(), before);
+}

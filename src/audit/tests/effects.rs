@@ -411,5 +411,50 @@ fn follow_ups_are_bounded() {
     world.assert_quiet();
     let facts = world.audit.facts.signatures.take_changed().into_iter();
     let kept = facts.filter_map(|(_, facts)| facts.reports.as_ref());
-    assert_eq!(kept.map(|reports| reports.newest.len()).max(), Some(16));
+    assert_eq!(kept.map(|reports| reports.newest.len()).max(), Some(128));
+}
+
+/// So many deliveries, a second apart, each followed by what became of it.
+fn retried(times: u64, fates: &[&str]) -> World {
+    let mut world = watched();
+    let mut seq = 1;
+    for i in 0..times {
+        let mut who = || {
+            seq += 1;
+            format!("a 1#{seq}")
+        };
+        let at = 10.0 + i as f64;
+        world.hear(accepted(at, &who()));
+        for (j, fate) in fates.iter().enumerate() {
+            world.hear(report(at + 0.1 * (j + 1) as f64, &who(), fate));
+        }
+    }
+    world.heartbeat(1_000.0, "a", "1", seq);
+    world
+}
+
+#[test]
+fn what_failed_again_and_again_is_missing_once_and_never_a_leak() {
+    for (times, fates) in [(20, &["failed"][..]), (40, &["unknown", "failed"]), (100, &["failed"])]
+    {
+        let world = retried(times, fates);
+        assert!(world.open(Kind::DuplicateLeak).is_empty(), "{times} {fates:?}");
+        let finding = world.only(Kind::AcceptWithoutEffect);
+        assert_eq!((finding.state, finding.amounts.underpaid), (State::Confirmed, 70), "{times}");
+    }
+}
+
+#[test]
+fn a_follow_up_of_no_acceptance_is_counted_once_nothing_can_come() {
+    let mut world = watched();
+    world.hear(report(10.0, "a 1#2", "failed"));
+    world.heartbeat(39.0, "a", "1", 2);
+    assert!(world.skipped().is_empty());
+    world.heartbeat(40.0, "a", "1", 2);
+    assert_eq!(world.skipped()["effect_reported_unmatched"], 1);
+    let mut world = watched();
+    world.hear(report(10.0, "a 1#3", "applied"));
+    world.hear(accepted(9.0, "a 1#2"));
+    world.heartbeat(60.0, "a", "1", 3);
+    assert!(world.skipped().is_empty());
 }

@@ -166,9 +166,9 @@ fn a_reversal_that_comes_late_closes_it() {
 #[test]
 fn a_ref_for_everything_is_bounded() {
     let events = || -> Vec<Told> {
-        (1..=40).map(|i| booked(f64::from(i), &format!("a 1#{i}"), &format!("r/{i}/50F"))).collect()
+        (1..=80).map(|i| booked(f64::from(i), &format!("a 1#{i}"), &format!("r/{i}/50F"))).collect()
     };
-    assert_eq!(found(events), Some(15));
+    assert_eq!(found(events), Some(63));
 }
 
 #[test]

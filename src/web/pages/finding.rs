@@ -9,7 +9,7 @@ use super::lines::{self, Amount};
 use super::topics::{self, Topic};
 use super::words::{self, Step};
 use super::{Shell, help, player_url, render, sentence};
-use crate::audit::{Finding, Kind, Witness};
+use crate::audit::{Finding, Kind, Subject, Witness};
 use crate::limits::{MINUTE_US, SECOND_US};
 use crate::store::FindingRow;
 use crate::web::AppState;
@@ -40,8 +40,9 @@ struct FindingPage {
     between: Option<String>,
     same_trace: bool,
     witnesses: Vec<WitnessCard>,
-    order: &'static str,
-    coverage: &'static str,
+    /// What the order of the witnesses and the coverage of the ledger say; nothing of findings
+    /// that are about a source itself.
+    sure: Vec<&'static str>,
 }
 
 /// A name and what it is; with an address if there is more to read.
@@ -107,13 +108,19 @@ fn page(row: &FindingRow, is_closing: bool, now_us: i64) -> FindingPage {
         between: between(finding),
         same_trace: same_trace(finding),
         witnesses: finding.witnesses.iter().map(|witness| card(witness, finding, now_us)).collect(),
-        order: words::of_order(finding.order),
-        coverage: words::of_coverage(finding.coverage),
+        sure: sure(finding),
     }
 }
 
 fn fact(name: &'static str, text: impl Into<String>) -> Fact {
     Fact { name, text: text.into(), url: None }
+}
+
+fn sure(finding: &Finding) -> Vec<&'static str> {
+    if matches!(finding.subject, Subject::Source { ledger: None, .. } | Subject::Boot { .. }) {
+        return vec!["It is about what a source said of itself: nothing else bears on it."];
+    }
+    vec![words::of_order(finding.order), words::of_coverage(finding.coverage)]
 }
 
 fn facts(row: &FindingRow, now_us: i64) -> Vec<Fact> {

@@ -99,6 +99,7 @@ fn skipped((check, count): &(String, i64)) -> SkippedLine {
         ("_never_accepted", "what was evicted was never accepted, as far as was heard"),
         ("_shared", "others may have written to the same window"),
         ("_too_many", "more waited than are remembered"),
+        ("_unmatched", "it was told of a settlement that nobody accepted, as far as was heard"),
         ("_too_late", "it came later than what is remembered"),
     ];
     let known = reasons.into_iter().find_map(|(end, why)| Some((check.strip_suffix(end)?, why)));

@@ -23,7 +23,7 @@ pub(super) struct Facts {
     pub(super) unclear: i64,
     /// Findings of missing, refused or contradicting evidence.
     pub(super) evidence: i64,
-    /// Settlements whose money did not move, moved twice or went elsewhere, as far as was told.
+    /// Settlements whose money did not move, or moved twice under two names, as far as was told.
     pub(super) astray: i64,
     /// Findings of settlements that a window let go of too early.
     pub(super) at_risk: i64,
@@ -46,10 +46,10 @@ impl Facts {
     /// money is safe, or say it again of a settlement that another one is about.
     pub(super) fn of_kind(&mut self, kind: Kind) -> Option<&mut i64> {
         match kind {
-            Kind::DuplicateLeak | Kind::FalseBlock => Some(&mut self.wrong),
-            Kind::AcceptWithoutEffect | Kind::CrossRoomBooking | Kind::MissedDuplicate => {
-                Some(&mut self.astray)
+            Kind::DuplicateLeak | Kind::FalseBlock | Kind::CrossRoomBooking => {
+                Some(&mut self.wrong)
             }
+            Kind::AcceptWithoutEffect | Kind::MissedDuplicate => Some(&mut self.astray),
             Kind::UnverifiableBlock
             | Kind::IndeterminateOutcome
             | Kind::AmbiguousEqual
@@ -164,7 +164,7 @@ fn of_the_audit(facts: &Facts) -> [(bool, String, &'static str); 9] {
         (
             facts.astray > 0,
             format!(
-                "{} whose money did not move, moved twice or went elsewhere.",
+                "{} whose money seems not to have moved, or to have moved twice.",
                 settlements(facts.astray)
             ),
             "/findings?state=confirmed",
