@@ -81,6 +81,7 @@ impl Audit {
                 facts.report(event, told.at.clone(), received_us);
             }
         }
+        self.take_capacity(&told);
         self.told_again(&told);
         self.settle_key(key);
         self.advise_on(&told, &refused);

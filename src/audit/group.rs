@@ -228,6 +228,7 @@ impl Group {
                 Severity::Info
             }
             Kind::ClockRollback if self.cause == JITTER => Severity::Info,
+            Kind::CapMismatch => Severity::Info,
             _ => Severity::Warning,
         }
     }

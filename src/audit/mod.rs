@@ -13,6 +13,7 @@
 //! | `window_lost` | `report`, `loss`, `settle_windows` |
 //! | `undersized_window` | `undersized`, `settle_windows` |
 //! | `two_writers` | `writers` |
+//! | `cap_mismatch` | `caps` |
 //! | `false_block`, `unverifiable_block` | `block`, `window` |
 //! | `indeterminate_outcome` | `unclear` |
 //! | what became of an acceptance: its effect, told with it or later | `fate` |
@@ -40,6 +41,7 @@ mod block;
 mod book;
 mod booking;
 mod bypass;
+mod caps;
 mod claim;
 mod clock;
 mod disagree;

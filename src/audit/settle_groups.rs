@@ -140,7 +140,7 @@ impl Audit {
         self.group(kind, subject, kind.as_str(), about, change);
     }
 
-    fn group(
+    pub(super) fn group(
         &mut self,
         kind: Kind,
         subject: Subject,

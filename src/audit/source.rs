@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::{Fall, Falls};
 use super::offset::Offsets;
 use super::run::Run;
-use crate::outcome::{Boot, Heartbeat, SourceName};
+use crate::outcome::{Boot, Heartbeat, SourceName, WindowScope};
 
 /// A source, in the order in which the log names them first.
 #[derive(
@@ -68,6 +68,9 @@ pub struct Source {
     /// Whether it ever told an eviction.
     #[serde(default)]
     pub(super) tells_evictions: bool,
+    /// The capacities that its windows were told to have.
+    #[serde(default)]
+    pub(super) caps: BTreeSet<(WindowScope, u64)>,
     /// The ledgers it writes to.
     pub ledgers: BTreeSet<String>,
     pub(super) runs: BTreeMap<BootKey, Run>,
@@ -95,6 +98,7 @@ impl Source {
             last_us: at_us,
             unnumbered_us: None,
             tells_evictions: false,
+            caps: BTreeSet::new(),
             ledgers: BTreeSet::new(),
             runs: BTreeMap::new(),
             offsets: Offsets::default(),

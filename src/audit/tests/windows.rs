@@ -439,3 +439,25 @@ fn what_passed_the_guard_by_hides_no_loss() {
         assert_eq!(causes(&world), ["cleared"], "{backwards}");
     }
 }
+
+#[test]
+fn sources_of_a_service_with_different_capacities_are_told_once_for_each() {
+    for order in [[0, 1, 2, 3], [3, 1, 0, 2]] {
+        let mut world = World::new();
+        let told = [("a 1#1", 4), ("b 1#1", 8), ("a 1#2", 4), ("c 1#1", 4)];
+        for i in order {
+            let (who, cap) = told[i];
+            let signature = format!("r/{i}/5");
+            world.hear(super::told(i as f64, who, "p", &signature, "processed").window(1, cap));
+        }
+        let finding = world.only(Kind::CapMismatch);
+        assert_eq!((finding.severity, finding.count), (Severity::Info, 1), "{order:?}");
+    }
+    let mut world = World::new();
+    for (seq, cap) in [(1, 4), (2, 8)] {
+        let who = format!("a 1#{seq}");
+        let signature = format!("r/{seq}/5");
+        world.hear(told(seq as f64, &who, "p", &signature, "processed").window(1, cap));
+    }
+    assert!(world.open(Kind::CapMismatch).is_empty(), "one source is not two");
+}

@@ -183,7 +183,6 @@ fn refuse_fates(event: &Event) -> Result<(), Problem> {
     }
     let of_bookings = [
         ("booked_room", event.booked_room.is_some()),
-        ("window", reported && event.window.is_some()),
         // A reversal may be blocked or held, as any booking; an eviction is of no booking.
         ("reversal_of", (reported || evicted) && event.reversal_of.is_some()),
     ];
