@@ -191,7 +191,7 @@ impl Audit {
         })
     }
 
-    /// Those who waited long enough, or for a hole that filled; [`READY_MAX`] at most, so ask
+    /// Those who waited long enough, or for a hole that filled; 10,000 at most, so ask
     /// again until there are none.
     pub fn ready(&self) -> Vec<Wait> {
         let mut ready: BTreeSet<Wait> = self.recheck.iter().take(READY_MAX).cloned().collect();
