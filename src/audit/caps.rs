@@ -1,9 +1,12 @@
 //! `cap_mismatch`: sources of one service tell windows of different capacity.
 
+use std::collections::BTreeSet;
+
 use super::finding::{Subject, Witness};
 use super::fold::Told;
 use super::group::Occurrence;
 use super::kind::Kind;
+use super::source::Source;
 use super::state::Audit;
 use super::witness;
 use crate::outcome::{Amounts, WindowScope};
@@ -44,26 +47,34 @@ impl Audit {
 
     /// Capacities that other sources of the service told of windows for the same.
     fn other_caps(&self, told: &Told<'_>, scope: WindowScope) -> Vec<u64> {
-        let from = &told.event.from;
-        let same = self.sources.iter().filter(|source| {
-            let name = &source.name;
-            name.service == from.service && name.env == from.env && name.source != from.source
-        });
-        let caps = same.flat_map(|source| &source.caps);
-        caps.filter(|(of, _)| *of == scope).map(|(_, cap)| *cap).collect()
+        let others = self.of_service(told).filter(|source| source.id != told.at.source);
+        others.flat_map(|source| source.caps_of(scope)).collect()
     }
 
-    /// How many capacities there are in the service beside the first of each scope.
+    fn of_service(&self, told: &Told<'_>) -> impl Iterator<Item = &Source> {
+        let from = &told.event.from;
+        self.sources
+            .iter()
+            .filter(|source| source.name.service == from.service && source.name.env == from.env)
+    }
+
+    /// How many capacities there are in the service beside the first of each scope; one source
+    /// by itself may change its own.
     fn differing_caps(&self, told: &Told<'_>) -> u64 {
-        let own = self.sources.get(told.at.source).map(|source| source.caps.clone());
-        let own = own.unwrap_or_default();
         let scopes = [WindowScope::Player, WindowScope::Room, WindowScope::Source];
         let of_scope = |scope: WindowScope| {
-            let mine = own.iter().filter(|(of, _)| *of == scope).map(|(_, cap)| *cap);
-            let all: std::collections::BTreeSet<u64> =
-                self.other_caps(told, scope).into_iter().chain(mine).collect();
-            (all.len() as u64).saturating_sub(1)
+            let telling = |source: &&Source| source.caps_of(scope).next().is_some();
+            let sources: Vec<&Source> = self.of_service(told).filter(telling).collect();
+            let caps = sources.iter().flat_map(|source| source.caps_of(scope));
+            let caps: BTreeSet<u64> = caps.filter(|_| sources.len() > 1).collect();
+            (caps.len() as u64).saturating_sub(1)
         };
         scopes.into_iter().map(of_scope).sum()
+    }
+}
+
+impl Source {
+    fn caps_of(&self, scope: WindowScope) -> impl Iterator<Item = u64> {
+        self.caps.iter().filter(move |(of, _)| *of == scope).map(|(_, cap)| *cap)
     }
 }

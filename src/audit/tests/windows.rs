@@ -460,4 +460,9 @@ fn sources_of_a_service_with_different_capacities_are_told_once_for_each() {
         world.hear(told(seq as f64, &who, "p", &signature, "processed").window(1, cap));
     }
     assert!(world.open(Kind::CapMismatch).is_empty(), "one source is not two");
+    for (who, cap) in [("b 1#1", 1), ("c 1#1", 2)] {
+        let window = serde_json::json!({"len": 1, "cap": cap, "scope": "room"});
+        world.hear(told(9.0, who, "p", "r/9/5", "processed").with("window", window));
+    }
+    assert_eq!(world.only(Kind::CapMismatch).count, 1, "one of rooms, none of players");
 }
