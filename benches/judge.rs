@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use dedupwatch::audit::Settings;
 use dedupwatch::clock::Clock;
-use dedupwatch::judge::{Judge, Parts};
+use dedupwatch::judge::{Judge, PENDING_ROWS, Parts};
 use dedupwatch::metrics::Metrics;
 use dedupwatch::outcome::Record;
 use dedupwatch::store::Store;
@@ -53,7 +53,8 @@ impl World {
         let metrics = Metrics::open(Arc::clone(&store), Arc::clone(&vitals)).await.unwrap();
         let settings = Settings { warmup_us: 0, ..Settings::default() };
         let metrics = Arc::new(metrics);
-        Judge::open(Parts { store, vitals, metrics, clock: Clock::System, settings }).await.unwrap()
+        let (clock, pending_rows) = (Clock::System, PENDING_ROWS);
+        Judge::open(Parts { store, vitals, metrics, clock, settings, pending_rows }).await.unwrap()
     }
 
     /// Judges so many records, and says how long that took.

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::ingest::Ingest;
 use crate::metrics::MetricsError;
 use crate::outcome::Settings;
-use crate::store::{DatabaseLock, Store, StoreError};
+use crate::store::{Checkpoints, DatabaseLock, Store, StoreError};
 use crate::web::Server;
 
 /// How long the parts have from the signal on. Service managers kill after 10 s (Docker's default),
@@ -37,6 +37,7 @@ pub struct Application {
     ingest: Ingest,
     judge: JudgeThread,
     alerts: AlertTask,
+    checkpoints: Checkpoints,
     shared: Shared,
     _lock: DatabaseLock,
 }
@@ -95,6 +96,7 @@ impl Application {
         let told = |source| StartError::Store { url: config.database.clone(), source };
         let lock = DatabaseLock::take(&config.database).await.map_err(told)?;
         let store = Store::open(&config.database, &config.collector).await.map_err(told)?;
+        let checkpoints = Checkpoints::open(&config.database).await.map_err(told)?;
         let shared = Shared::new(store, clock).await?;
         let ingest = Ingest::start(shared.writer(&config)).await.map_err(told)?;
         let judge = JudgeThread::start(shared.judge(&config)).await?;
@@ -102,7 +104,7 @@ impl Application {
         let alerts = AlertTask::start(shared.alerts(&config)?);
         let state = shared.web(ingest.clone(), config);
         let server = Server::new(listener, state).map_err(StartError::Server)?;
-        Ok(Self { address, server, ingest, judge, alerts, shared, _lock: lock })
+        Ok(Self { address, server, ingest, judge, alerts, checkpoints, shared, _lock: lock })
     }
 
     /// Where it listens; with port 0 in the configuration, the port that was free.
@@ -114,11 +116,12 @@ impl Application {
     /// ends within 10 s. It ends with an error if a part ends by itself: a collector that serves
     /// pages and audits nothing is worse than one that is started again.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let Self { server, ingest, mut judge, mut alerts, shared, .. } = self;
+        let Self { server, ingest, mut judge, mut alerts, checkpoints, shared, .. } = self;
         let server_stop = server.stop_handle();
         let mut server = tokio::spawn(server.run());
         let ended = tokio::select! {
             () = stop => Ok(()),
+            never = checkpoints.run(&shared.store) => never,
             ended = &mut server => Err(anyhow::anyhow!("the server ended: {ended:?}")),
             () = ingest.ended() => Err(anyhow::anyhow!("the writer ended; the log says why")),
             () = judge.ended() => Err(anyhow::anyhow!("the judge ended; the log says why")),

@@ -51,6 +51,22 @@ CREATE TABLE deliveries (
     PRIMARY KEY (player, occurred_us, collector, n)
 ) WITHOUT ROWID;
 
+-- What the newest steps of the judge changed, until it is moved to the tables above: facts as
+-- they are then (see `store::pending`), and rows of `deliveries`.
+CREATE TABLE fact_journal (
+    step INTEGER NOT NULL PRIMARY KEY,
+    body BLOB NOT NULL
+);
+
+CREATE TABLE delivery_journal (
+    step INTEGER NOT NULL,
+    player INTEGER NOT NULL,
+    occurred_us INTEGER NOT NULL,
+    collector INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (step, player, occurred_us, collector, n)
+) WITHOUT ROWID;
+
 -- Small state that the judge holds in memory: sources, ledgers, services, pending suspicions.
 CREATE TABLE audit_state (
     part TEXT NOT NULL,

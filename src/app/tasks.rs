@@ -53,6 +53,7 @@ impl Shared {
             metrics: Arc::clone(&self.metrics),
             clock: self.clock.clone(),
             settings: config.audit.clone(),
+            pending_rows: judge::PENDING_ROWS,
         }
     }
 

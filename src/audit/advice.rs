@@ -338,3 +338,82 @@ fn settled(count: u64) -> String {
 fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_of_the_newest_minutes_are_kept() {
+        let mut advice = Advice::new("settle", "prod");
+        for minute in (0..40).rev() {
+            advice.hear_capacity(minute * MINUTE_US, 100 - minute.unsigned_abs());
+            advice.hear_capacity(minute * MINUTE_US, 200);
+        }
+        let kept: Vec<i64> = advice.capacities.keys().copied().collect();
+        assert_eq!(kept, (10..40).collect::<Vec<i64>>());
+        assert_eq!(advice.capacity(), Some(61), "the smallest of the last 15 minutes");
+    }
+
+    #[test]
+    fn it_is_worse_only_when_more_is_needed() {
+        let mut advice = Advice::new("settle", "prod");
+        let mut worse = Vec::new();
+        for (received_us, capacity) in [(10, 4), (20, 3), (30, 4), (40, 5)] {
+            let why = Why::Replay { others: capacity - 1, leaked: false };
+            advice.need(0, Need { capacity, more: false, why }, received_us);
+            worse.push(advice.worse_us);
+        }
+        assert_eq!(worse, [10, 10, 10, 40]);
+    }
+
+    fn advice(need: Need, capacity: u64) -> Advice {
+        let mut advice = Advice::new("settle", "prod");
+        advice.need(0, need, 1);
+        advice.hear_capacity(0, capacity);
+        advice
+    }
+
+    #[test]
+    fn it_warns_beyond_the_capacity_and_at_it_where_more_may_be_needed() {
+        let why = Why::Replay { others: 3, leaked: false };
+        for (capacity, more, warns) in [
+            (3, false, true),
+            (4, false, false),
+            (3, true, true),
+            (4, true, true),
+            (5, true, false),
+        ] {
+            let advice = advice(Need { capacity: 4, more, why }, capacity);
+            assert_eq!(advice.is_too_small(), warns, "{capacity} {more}");
+        }
+    }
+
+    #[test]
+    fn says_how_the_required_capacity_comes_about() {
+        let live = |settlements, games, late| Why::Live { settlements, games, late };
+        let replay = |others, leaked| Why::Replay { others, leaked };
+        for (capacity, more, why, text) in [
+            (4, false, live(2, 2, 0), "2 settlements x 2 games = 4: 4 needed, capacity 4."),
+            (3, false, live(2, 2, 0), "at most 3 settlements of live games at a time: 3 needed"),
+            (1, false, live(2, 1, 0), "at most 1 settlement of live games at a time: 1 needed"),
+            (6, false, live(2, 2, 0), "4, but 2 other settlements came in between: 6 needed"),
+            (5, false, live(2, 2, 2), "4, but finals came up to 2 games late: 5 needed"),
+            (2, false, replay(1, true), "a replay came after 1 other settlement and was booked ag"),
+            (9, true, replay(8, false), "after more than 8 other settlements and was caught: more"),
+        ] {
+            let derivation = advice(Need { capacity, more, why }, 4).derivation();
+            assert!(derivation.contains(text), "{derivation}");
+        }
+    }
+
+    #[test]
+    fn a_need_of_last_week_is_none() {
+        let why = Why::Replay { others: 8, leaked: false };
+        for (day, required) in [(6, 9), (7, 2), (70, 2)] {
+            let mut advice = advice(Need { capacity: 9, more: false, why }, 4);
+            advice.need(day * DAY_US, Need { capacity: 2, more: false, why }, 1);
+            assert_eq!(advice.required().map(|need| need.capacity), Some(required), "{day}");
+        }
+    }
+}

@@ -30,8 +30,15 @@ pub(super) fn prove(
     facts: &mut SignatureFacts,
 ) {
     let Some(blocks) = facts.blocks.as_mut() else { return };
-    let stays =
-        |block: &Block| block.mode == Some(GuardMode::Shared) || window::is_known(player, block);
+    // What may have given its place back since makes a window less known.
+    let in_doubt = |block: &Block| {
+        let before = |at: &Moment| !is_before(context.sources, &block.at, at);
+        player.recent.iter().any(|recent| recent.entered && recent.unsure && before(&recent.at))
+    };
+    let stays = |block: &Block| {
+        let known = block.mode == Some(GuardMode::Shared) || window::is_known(player, block);
+        known && !in_doubt(block)
+    };
     if blocks.proven.as_ref().is_some_and(stays) {
         return;
     }
@@ -110,8 +117,9 @@ fn judge_blocks(context: Context<'_>, facts: &SignatureFacts) -> Option<Judged> 
         verdict: verdict
             .map(|verdict| Verdict { amounts: Amounts::missing(facts.signature.net()), ..verdict }),
         due_us: earliest((!confirmed).then_some(due_us), proof_due_us(context, blocks)),
-        // A window of undeclared mode is known only while nobody else writes for the player.
-        hole: !confirmed || blocks.proven.as_ref().is_some_and(|block| block.mode.is_none()),
+        // What a window proves may change: somebody else writes for the player, or something in it
+        // turns out to have failed.
+        hole: !confirmed || candidates(blocks).any(|block| block.window.is_some()),
         ..Judged::nothing(Kind::FalseBlock, "")
     })
 }

@@ -2,9 +2,10 @@
 //!
 //! A clock fell where the stamp of one number is before that of the number just before it: only
 //! neighbours are compared, so each fall is seen once, by whichever of the two comes last. Over a
-//! hole it is looked for when the hole is given up; over a restart only if the older run had said
-//! goodbye before the newer was heard. Threads that stamp before they take the number make falls
-//! of milliseconds: good to know, and no more.
+//! hole it is looked for when the hole is given up or refused; over a restart only if the older run
+//! had said goodbye before the newer was heard, and what is missing at its end, or at the begin of
+//! the newer, is a hole like others. Threads that stamp before they take the number make falls of
+//! milliseconds: good to know, and no more.
 
 use serde::{Deserialize, Serialize};
 
@@ -112,14 +113,40 @@ impl Run {
     pub(super) fn falls(&self) -> Falls {
         let mut falls = self.fallen;
         let pairs = self.stretches.iter().zip(self.stretches.iter().skip(1));
-        let given_up = |old: &Stretch, next: &Stretch| {
-            next.first_us < old.last_us
-                && self.is_given_up(old.last.saturating_add(1), next.first.saturating_sub(1))
-        };
-        for (old, next) in pairs.filter(|(old, next)| given_up(old, next)) {
+        for (old, next) in pairs.filter(|(old, next)| self.fell_over_given_up(old, next)) {
             falls.merge(self.fall_over(old, next));
         }
         falls
+    }
+
+    /// The record, stamp and number of its begin; what is missing before is waited for no more.
+    pub(super) fn began(&self) -> Option<(Position, i64, u64)> {
+        if let Some((position, at_us)) = self.begun {
+            return Some((position, at_us, 1));
+        }
+        let first = self.stretches.first().filter(|first| first.first > 1)?;
+        let position = self.given_up_at.filter(|_| self.is_given_up(1, first.first - 1))?;
+        Some((position, first.first_us, first.first))
+    }
+
+    /// It came after one that was over and was over itself, and numbered nothing that came.
+    pub(super) fn passed_without_a_word(&self) -> bool {
+        let in_turn = self.after_goodbye && !self.out_of_order;
+        in_turn && self.stretches.is_empty() && self.said_goodbye()
+    }
+
+    fn fell_over_given_up(&self, old: &Stretch, next: &Stretch) -> bool {
+        next.first_us < old.last_us
+            && self.is_given_up(old.last.saturating_add(1), next.first.saturating_sub(1))
+    }
+
+    /// Whether the clock fell over a hole beside a number that has just come, and that is waited
+    /// for no more.
+    pub(super) fn fell_beside(&self, seq: u64) -> bool {
+        let at = self.stretches.partition_point(|stretch| stretch.last < seq);
+        let around = at.saturating_sub(1)..self.stretches.len().min(at.saturating_add(2));
+        let around = self.stretches.get(around).unwrap_or_default();
+        around.iter().zip(around.iter().skip(1)).any(|(a, b)| self.fell_over_given_up(a, b))
     }
 
     pub(super) fn fall_over(&self, old: &Stretch, next: &Stretch) -> Falls {

@@ -4,14 +4,13 @@
 //! A block that only says "come again" (another delivery is being worked on, the guard's store
 //! does not answer) contradicts no acceptance.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::block;
 use super::facts::{Acceptance, Block, SignatureFacts};
 use super::finding::{Coverage, Severity};
 use super::kind::Kind;
-use super::order::{is_before, order};
+use super::order::{Moment, is_before};
 use super::row::Verdict;
 use super::rule::{Context, Judged};
 use super::witness::Evidence;
@@ -22,37 +21,22 @@ pub(super) fn judge(context: Context<'_>, facts: &SignatureFacts) -> [Judged; 3]
     [flip(context, facts), disagreement(context, facts), ambiguous(context, facts)]
 }
 
-/// Blocked first, accepted later.
+/// Blocked first, accepted later: a block was before each trace of an acceptance.
 fn flip(context: Context<'_>, facts: &SignatureFacts) -> Judged {
     let nothing = Judged::nothing(Kind::OutcomeFlip, "disproved");
     let Some(accepted) = facts.accepted.first() else { return nothing };
-    let known = |block: &Block| {
-        let evicted = facts.evicted.iter().map(|evicted| &evicted.at);
-        let booked = facts.accepted.iter().map(|accepted| &accepted.at).chain(evicted);
-        all_after(context, block, booked)
-    };
-    // The first of which none is known to be before it.
-    let blocked = match refusals(facts).find_map(|block| Some((block, known(block)?))) {
-        Some((block, true)) => block,
-        Some((_, false)) => return Judged { order_missing: true, ..nothing },
-        None => return nothing,
-    };
-    let verdict = contradiction(context, "blocked_first", blocked, accepted);
-    Judged { verdict, ..nothing }
-}
-
-/// Whether all of these were after a block: `Some(false)` if that hangs on an order that is not
-/// known, `None` if one was before it.
-fn all_after<'a>(
-    context: Context<'_>,
-    block: &Block,
-    mut moments: impl Iterator<Item = &'a super::order::Moment>,
-) -> Option<bool> {
-    moments.try_fold(true, |known, at| match order(context.sources, &block.at, at) {
-        Some((Ordering::Less, _)) => Some(known),
-        Some(_) => None,
-        None => Some(false),
-    })
+    let evicted = facts.evicted.iter().map(|evicted| &evicted.at);
+    let booked = || facts.accepted.iter().map(|accepted| &accepted.at).chain(evicted.clone());
+    let surely =
+        |at: &Moment| refusals(facts).find(|block| is_before(context.sources, &block.at, at));
+    let perhaps = |block: &Block| !booked().any(|at| is_before(context.sources, at, &block.at));
+    if booked().all(|at| surely(at).is_some()) {
+        let blocked = surely(&accepted.at);
+        let verdict =
+            blocked.and_then(|block| contradiction(context, "blocked_first", block, accepted));
+        return Judged { verdict, ..nothing };
+    }
+    Judged { order_missing: refusals(facts).any(perhaps), ..nothing }
 }
 
 /// One source blocks what another accepts: it was accepted after the block, or at about the same
@@ -66,7 +50,10 @@ fn disagreement(context: Context<'_>, facts: &SignatureFacts) -> Judged {
         let elsewhere = facts.accepted.iter().filter(|a| a.at.source != block.at.source);
         for accepted in elsewhere.filter(|accepted| !before(accepted, block)) {
             let after = is_before(context.sources, &block.at, &accepted.at);
-            if after || facts.accepted.iter().any(|other| before(other, block)) {
+            let booked = |other: &Acceptance| {
+                before(other, block) && is_before(context.sources, &other.at, &accepted.at)
+            };
+            if after || facts.accepted.iter().any(booked) {
                 let verdict = contradiction(context, "blocked_elsewhere", block, accepted);
                 return Judged { verdict, ..nothing };
             }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::OrderKnown;
 use super::order::{Moment, order};
-use super::player::{GameFacts, PlayerFacts};
+use super::player::{GameFacts, PlayerFacts, Recent};
 use super::rule::Context;
 use super::settle_groups::Counted;
 use super::source::Sources;
@@ -275,7 +275,8 @@ fn cause(
         Some(reason) => return reason.as_str(),
     }
     let newest = newest_games(context, player, as_of);
-    let needed: usize = newest.iter().map(|game| game.signatures.len()).sum();
+    let by_then = |signature: &&i64| was_accepted(context, player, **signature, as_of);
+    let needed = newest.iter().flat_map(|game| &game.signatures).filter(by_then).count();
     // Inline, the window is told after the acceptance; by itself, after the eviction.
     let full = |window: Window| {
         let before = if eviction.inline { window.len } else { window.len.saturating_add(1) };
@@ -310,11 +311,32 @@ pub(super) fn newest_games<'a>(
             order(context.sources, &game.accepted, as_of).is_none_or(|(order, _)| order.is_le())
         })
         .collect();
+    // What began in turn later was known by a late acceptance alone.
+    let by_then = |first: &&Moment| {
+        order(context.sources, first, as_of).is_none_or(|(order, _)| order.is_le())
+    };
     let rank = |game: &GameFacts| {
-        let first = game.processed.as_ref().unwrap_or(&game.accepted);
-        (game.processed.is_some(), first.at_us, first.position)
+        let processed = game.processed.as_ref().filter(by_then);
+        let first = processed.unwrap_or(&game.accepted);
+        (processed.is_some(), first.at_us, first.position)
     };
     games.sort_by_key(|game| std::cmp::Reverse(rank(game)));
     games.truncate(context.settings.live_games as usize);
     games
+}
+
+/// Whether a signature of a game was accepted by then: surely, or it is among the newest no more,
+/// and so was before them.
+pub(super) fn was_accepted(
+    context: Context<'_>,
+    player: &PlayerFacts,
+    signature: i64,
+    as_of: &Moment,
+) -> bool {
+    let mut entries =
+        player.recent.iter().filter(|recent| recent.entered && recent.signature == signature);
+    let by_then = |recent: &Recent| {
+        order(context.sources, &recent.at, as_of).is_some_and(|(order, _)| order.is_le())
+    };
+    entries.clone().next().is_none() || entries.any(by_then)
 }

@@ -203,6 +203,13 @@ impl SignatureFacts {
         others.filter(|other| *other != at).any(|other| !is_before(sources, at, other))
     }
 
+    /// Whether it is known which acceptance was the first, and that one stands.
+    pub(super) fn first_stands(&self, sources: &Sources) -> bool {
+        self.accepted.split_first().is_some_and(|(first, others)| {
+            first.stands() && others.iter().all(|other| is_before(sources, &first.at, &other.at))
+        })
+    }
+
     /// Takes an acceptance. Returns whether it is kept singly.
     pub(super) fn accept(&mut self, event: &Event, at: Moment, received_us: i64) -> bool {
         let stands = !matches!(event.effect, Some(Effect::Failed | Effect::Unknown));

@@ -252,13 +252,18 @@ impl Audit {
         if facts.is_told_once() {
             return;
         }
+        let received_us = self.received_us;
         let Some(player) = self.facts.players.get_mut(told.player) else { return };
+        let mut again: Vec<Moment> = Vec::new();
         for recent in &mut player.recent {
             let entered = recent.entered && recent.signature == told.signature;
-            if entered && !recent.again {
-                recent.again = facts.is_told_before(&self.sources, &recent.at);
+            if entered && !recent.again && facts.is_told_before(&self.sources, &recent.at) {
+                recent.again = true;
+                again.push(recent.at.clone());
             }
         }
+        // A window that holds more than it may should hold as many as before.
+        again.iter().for_each(|at| player.look_for_loss(at, received_us));
     }
 
     pub(super) fn room_hash(&self, signature: &Signature) -> Option<i64> {

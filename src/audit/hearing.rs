@@ -35,7 +35,8 @@ impl Audit {
                 let run = source.run(boot, at_us, seq);
                 let fallen = run.fallen;
                 let filled = run.event(seq, at_us, position);
-                (filled, filled || run.fallen != fallen || (seq == 1 && run.after_goodbye))
+                let fell = run.fallen != fallen || run.fell_beside(seq);
+                (filled, filled || fell || (seq == 1 && run.after_goodbye))
             }
             None => {
                 let (first_us, last_us) = source.unnumbered_us.unwrap_or((at_us, at_us));
@@ -116,7 +117,6 @@ impl Audit {
         let id = source.id;
         let Some(run) = source.known_run(given_up.boot) else { return };
         run.give_up(given_up.first_seq, given_up.last_seq, record.position);
-        let fell = !run.falls().is_empty();
         let (missing, at_us) = (run.missing(), run.last_word_us);
         let text = format!(
             "numbers {} to {} of boot {} did not come in time",
@@ -130,9 +130,7 @@ impl Audit {
         self.group_of_boot(Kind::TelemetryGap, boot, |group| {
             group.set(missing, Some(occurrence), received_us);
         });
-        if fell {
-            self.clock_fell(id);
-        }
+        self.clock_fell(id);
         // Nobody waits any more for what it said goodbye ahead of.
         self.reopen(id, false);
     }
@@ -186,7 +184,7 @@ impl Audit {
     pub(super) fn refused(&mut self, refused: &Refused, record: &Record) {
         let received_us = record.received_us;
         if let (Some(from), Some((boot, seq))) = (&refused.from, refused.sequence) {
-            self.blind_at(from, (boot, seq), refused.ledger.as_deref());
+            self.blind_at(from, (boot, seq), refused.ledger.as_deref(), record.position);
         }
         let nobody = SourceName { service: Id::unread(), env: Id::unread(), source: Id::unread() };
         let from = refused.from.as_ref().unwrap_or(&nobody);
@@ -209,7 +207,13 @@ impl Audit {
     }
 
     /// A number was refused: its source is blind there until it comes after all.
-    fn blind_at(&mut self, from: &SourceName, (boot, seq): (Boot, u64), ledger: Option<&str>) {
+    fn blind_at(
+        &mut self,
+        from: &SourceName,
+        (boot, seq): (Boot, u64),
+        ledger: Option<&str>,
+        position: Position,
+    ) {
         let received_us = self.received_us;
         // A source that was never taken makes nobody blind: anybody can make names up.
         if self.sources.named(from).is_none() {
@@ -219,12 +223,13 @@ impl Audit {
         if !source.has_sort_of(boot) {
             return;
         }
-        source.refused_run(boot, received_us).refuse(seq, received_us);
+        source.refused_run(boot, received_us).refuse(seq, received_us, position);
         let id = source.id;
         if let Some(ledger) = ledger {
             let joins = source.ledgers.insert(ledger.to_owned());
             self.ledgers.join(ledger, id, joins, None);
         }
+        self.clock_fell(id);
         self.reopen(id, false);
     }
 }

@@ -9,10 +9,11 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::crossed::{self, Crossed};
 use super::finding::{Coverage, OrderKnown};
 use super::order::{Moment, SKEW_US, order};
 use super::player::{PlayerFacts, RECENT_MAX};
-use super::report::{Report, Told, expected};
+use super::report::{self, Report, Told, expected};
 use super::rule::Context;
 use super::settle_groups::Counted;
 use super::source::Heard;
@@ -55,13 +56,26 @@ struct Pair<'a> {
 /// Judges the report of a moment; `None` if what came before it is not remembered.
 pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, at: &Moment) -> Option<Standing> {
     let now = player.report_at(at).filter(Report::is_comparable)?;
-    let chain = player.chain(&now);
-    let i = chain.iter().position(|report| report.at.position == at.position)?;
+    let mut chain = player.chain(&now);
+    let is_now = |report: &Report<'_>| report.at.position == at.position;
+    if !chain.iter().any(is_now) {
+        return None;
+    }
+    report::let_go_of_no_news(context.sources, &mut chain);
+    let Some(i) = chain.iter().position(is_now) else { return Some(Standing::Fine) };
     let told: Vec<_> =
         chain.get(..i)?.iter().filter(|report| report.is_comparable()).copied().collect();
     let all_known = player.recent.len() < RECENT_MAX;
     let pair = pair(&chain, i, &now, &told, all_known)?;
-    Some(judge_pair(context, player, &pair))
+    let crossed = || {
+        let others_write = match now.mode.or(pair.before.mode) {
+            Some(GuardMode::Local | GuardMode::Off) => false,
+            Some(GuardMode::Shared) => true,
+            None => player.writers.iter().any(|writer| *writer != now.at.source),
+        };
+        crossed::look(context.sources, &chain, &now, (others_write, player.forgets_reports()))
+    };
+    judge_pair(context, player, &pair, crossed)
 }
 
 fn pair<'a>(
@@ -106,24 +120,38 @@ fn pair<'a>(
     Some(Pair { earlier, before, now: *now, later, should })
 }
 
-fn judge_pair(context: Context<'_>, player: &PlayerFacts, pair: &Pair<'_>) -> Standing {
+fn judge_pair(
+    context: Context<'_>,
+    player: &PlayerFacts,
+    pair: &Pair<'_>,
+    crossed: impl FnOnce() -> Crossed,
+) -> Option<Standing> {
     if pair.should <= pair.now.len() {
-        return Standing::Fine;
+        return Some(Standing::Fine);
     }
     let Some(order) = known_order(context, pair) else {
-        return Standing::Unknown("window_lost_order");
+        return Some(Standing::Unknown("window_lost_order"));
     };
     if !heard_between(context, pair) {
-        return Standing::Unknown("window_lost_blind");
+        return Some(Standing::Unknown("window_lost_blind"));
     }
     let should = match others(context, player, pair) {
         Ok(should) => should,
-        Err(reason) => return Standing::Unknown(reason),
+        Err(reason) => return Some(Standing::Unknown(reason)),
     };
     if should <= pair.now.len() {
-        return Standing::Unknown("window_lost_shared");
+        return Some(Standing::Unknown("window_lost_shared"));
     }
-    Standing::Lost { cause: cause(context, pair), order, should, before: pair.before.at.clone() }
+    let unknown = match crossed() {
+        Crossed::No => {
+            let before = pair.before.at.clone();
+            return Some(Standing::Lost { cause: cause(context, pair), order, should, before });
+        }
+        Crossed::Forgotten => return None,
+        Crossed::Perhaps => "window_lost_order",
+        Crossed::Unheard => "window_lost_blind",
+    };
+    Some(Standing::Unknown(unknown))
 }
 
 /// How the order of the two is known. Clocks of threads that wait for one lock cross: by clock

@@ -10,7 +10,7 @@
 //! | sets of what was said, by player and settlement | `player`, `facts`, `table` |
 //! | `duplicate_leak` | `leak` |
 //! | `live_eviction` | `eviction`, `settle_evictions`, `infer` |
-//! | `window_lost` | `report`, `loss`, `settle_windows` |
+//! | `window_lost` | `report`, `loss`, `crossed`, `settle_windows` |
 //! | `undersized_window` | `undersized`, `settle_windows` |
 //! | `two_writers` | `writers` |
 //! | `cap_mismatch` | `caps` |
@@ -44,6 +44,7 @@ mod bypass;
 mod caps;
 mod claim;
 mod clock;
+mod crossed;
 mod disagree;
 mod effect;
 mod eviction;

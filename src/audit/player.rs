@@ -189,7 +189,12 @@ impl PlayerFacts {
 
     /// What is known now of acceptances of a signature: whether it may have given its place back.
     /// Returns whether that changes anything.
-    pub(super) fn doubt(&mut self, signature: i64, accepted: &[Acceptance]) -> bool {
+    pub(super) fn doubt(
+        &mut self,
+        signature: i64,
+        accepted: &[Acceptance],
+        received_us: i64,
+    ) -> bool {
         let mut changed = false;
         for recent in self.recent.iter_mut().filter(|recent| recent.signature == signature) {
             let same = accepted.iter().find(|accepted| recent.entered && accepted.at == recent.at);
@@ -197,6 +202,11 @@ impl PlayerFacts {
                 changed |= accepted.stands() == recent.unsure;
                 recent.unsure = !accepted.stands();
             }
+        }
+        if changed {
+            // What it may have given back counts for all that was told later.
+            let told: Vec<Moment> = self.reports().map(|report| report.at.clone()).collect();
+            told.iter().for_each(|at| self.look_for_loss(at, received_us));
         }
         changed
     }

@@ -103,6 +103,15 @@ impl<'a> Report<'a> {
             && same_room
     }
 
+    /// It left the window as it was told just before, with nothing unheard between.
+    fn says_the_same(&self, before: &Self, sources: &Sources) -> bool {
+        self.told == Told::Stayed
+            && before.window == self.window
+            && before.at.sequence.zip(self.at.sequence).is_some_and(|(from, to)| {
+                from.0 == to.0 && sources.whole_between(self.at.source, from, to)
+            })
+    }
+
     pub(super) fn len(&self) -> i64 {
         self.window.map_or(0, |window| i64::try_from(window.len).unwrap_or(i64::MAX))
     }
@@ -129,9 +138,14 @@ impl PlayerFacts {
     }
 
     /// What was told of the same window just before and just after.
-    pub(super) fn neighbours(&self, report: &Report<'_>) -> [Option<Report<'_>>; 2] {
+    fn neighbours(
+        &self,
+        report: &Report<'_>,
+        counts: impl Fn(&Report<'_>) -> bool,
+    ) -> [Option<Report<'_>>; 2] {
         let (mut before, mut after): (Option<Report<'_>>, Option<Report<'_>>) = (None, None);
-        for other in self.reports().filter(|other| other.is_comparable() && report.touches(other)) {
+        let told = |other: &Report<'_>| other.is_comparable() && report.touches(other);
+        for other in self.reports().filter(|other| told(other) && counts(other)) {
             match other.at.list_order(report.at) {
                 Ordering::Less if before.is_none_or(|b| b.at.list_order(other.at).is_lt()) => {
                     before = Some(other);
@@ -155,10 +169,14 @@ impl PlayerFacts {
                 || (before.made_room() && now.made_room())
                 || (before.boot() != now.boot() && now.len() == 1)
         };
-        let [before, after] = self.neighbours(report);
-        before.is_some_and(|before| suspicious(&before, report))
-            || after.is_some_and(|after| suspicious(report, &after))
-            || after.is_some_and(|after| after.told == Told::Left)
+        let any = |[before, after]: [Option<Report<'_>>; 2]| {
+            before.is_some_and(|before| suspicious(&before, report))
+                || after.is_some_and(|after| suspicious(report, &after))
+                || after.is_some_and(|after| after.told == Told::Left)
+        };
+        // A refusal between two of them may be no news.
+        any(self.neighbours(report, |_| true))
+            || any(self.neighbours(report, |other| other.told != Told::Stayed))
     }
 
     /// All that is remembered of one window, in order: the one that a report is about.
@@ -171,19 +189,33 @@ impl PlayerFacts {
             // What stood between older ones is not remembered.
             chain.retain(|report| report.at.list_order(&oldest.at).is_ge());
         }
+        if self.is_full()
+            && let Some(oldest) = self.recent.first()
+        {
+            chain.retain(|report| report.at.list_order(&oldest.at).is_ge());
+        }
         chain
+    }
+
+    /// Whether some of what was told of its windows may be remembered no more.
+    pub(super) fn forgets_reports(&self) -> bool {
+        self.is_full() || self.stayed.len() >= STAYED_MAX
     }
 
     /// Whether a refusal may say something new of its window: not what was told just before it.
     pub(super) fn is_news(&self, sources: &Sources, stayed: &Stayed) -> bool {
         let report = Report::stayed(stayed);
-        let [before, _] = self.neighbours(&report);
-        let known = before.filter(|before| before.window == report.window).is_some_and(|before| {
-            before.at.sequence.zip(report.at.sequence).is_some_and(|(from, to)| {
-                from.0 == to.0 && sources.whole_between(report.at.source, from, to)
+        let [before, _] = self.neighbours(&report, |_| true);
+        // What entered or left in between without telling the window makes it news.
+        let changed_since = |before: &Moment| {
+            self.reports().any(|other| {
+                report.touches(&other)
+                    && before.list_order(other.at).is_lt()
+                    && other.at.list_order(report.at).is_lt()
             })
-        });
-        report.is_comparable() && !known
+        };
+        let known = before.filter(|before| report.says_the_same(before, sources));
+        report.is_comparable() && known.is_none_or(|before| changed_since(before.at))
     }
 
     /// Remembers what a refusal said.
@@ -211,6 +243,19 @@ impl PlayerFacts {
     pub(super) fn report_at(&self, at: &Moment) -> Option<Report<'_>> {
         self.reports().find(|report| report.at.position == at.position)
     }
+}
+
+/// Takes refusals out of a chain that are no news: of them some are remembered and some are not, as
+/// they came.
+pub(super) fn let_go_of_no_news(sources: &Sources, chain: &mut Vec<Report<'_>>) {
+    let mut before: Option<Report<'_>> = None;
+    chain.retain(|report| {
+        let is_news = before.is_none_or(|before| !report.says_the_same(&before, sources));
+        if is_news {
+            before = Some(*report).filter(Report::is_comparable);
+        }
+        is_news
+    });
 }
 
 /// How many a window should hold after an event, if it held `base` before.

@@ -1,9 +1,9 @@
 //! `version_regression`, `torn_state`, `counter_wrap`: what the versions of a room's state say.
 //!
-//! Versions count per room of a player. Only first acceptances that stand, in turn, tell one: a
-//! settlement that comes late or again tells that of its own time. A version is compared with the
-//! one before it; where the order of the two is not known and the answer hangs on it, nothing is
-//! said. Two contents of one version need no order.
+//! Versions count per room of a player. Only the first acceptance of a settlement tells one, if it
+//! stands and was in turn: what comes late or again tells that of its own time. A version is
+//! compared with the one before it; where the order of the two is not known and the answer hangs
+//! on it, nothing is said. Two contents of one version need no order.
 
 use std::collections::BTreeMap;
 
@@ -37,6 +37,8 @@ pub(super) struct RoomState {
     pub(super) signature: Signature,
     pub(super) version: u64,
     pub(super) content: Option<Id>,
+    /// It was surely the first acceptance of its settlement, and stands.
+    pub(super) counts: bool,
 }
 
 /// What is known of one room of a player.
@@ -103,6 +105,14 @@ impl RoomFacts {
         true
     }
 
+    /// Brings what a settlement told in line with the fate of its acceptances. Returns whether that
+    /// changes anything.
+    pub(super) fn set_counts(&mut self, signature: &Signature, counts: bool) -> bool {
+        let told = self.states.iter_mut().find(|state| state.signature == *signature);
+        let changed = told.filter(|state| state.counts != counts);
+        changed.map(|state| state.counts = counts).is_some()
+    }
+
     /// What the oldest state contradicted stays counted.
     fn let_go_of_oldest(&mut self, sources: &Sources) {
         let counts = |states: &[RoomState]| {
@@ -124,12 +134,12 @@ impl RoomFacts {
 /// lie between, and those whose order to it is not known.
 fn just_before<'a>(
     sources: &Sources,
-    states: &'a [RoomState],
+    states: &[&'a RoomState],
     newer: &RoomState,
 ) -> (Vec<&'a RoomState>, Vec<&'a RoomState>) {
     let is_before =
         |a: &RoomState, b: &RoomState| order(sources, &a.at, &b.at).map(|(o, _)| o.is_lt());
-    let others = || states.iter().filter(|state| state.at.position != newer.at.position);
+    let others = || states.iter().copied().filter(|state| state.at.position != newer.at.position);
     let before: Vec<&RoomState> =
         others().filter(|state| is_before(state, newer) == Some(true)).collect();
     let is_last =
@@ -139,10 +149,11 @@ fn just_before<'a>(
 }
 
 fn contradictions<'a>(sources: &Sources, states: &'a [RoomState]) -> Contradictions<'a> {
-    let mut found = torn(states);
+    let states: Vec<&RoomState> = states.iter().filter(|state| state.counts).collect();
+    let mut found = torn(&states);
     let mut order_missing = false;
-    for newer in states {
-        let (before, unsure) = just_before(sources, states, newer);
+    for newer in states.iter().copied() {
+        let (before, unsure) = just_before(sources, &states, newer);
         let higher = |older: &&&RoomState| older.version > newer.version;
         let (certain, possible) =
             (before.iter().filter(higher).count(), unsure.iter().filter(higher).count());
@@ -166,15 +177,15 @@ fn contradictions<'a>(sources: &Sources, states: &'a [RoomState]) -> Contradicti
 }
 
 /// Contents of one version beyond its first.
-fn torn(states: &[RoomState]) -> Vec<Found<'_>> {
+fn torn<'a>(states: &[&'a RoomState]) -> Vec<Found<'a>> {
     let mut found = Vec::new();
-    for (i, newer) in states.iter().enumerate() {
-        let earlier = states.get(..i).unwrap_or_default().iter();
+    for (i, newer) in states.iter().copied().enumerate() {
+        let earlier = states.get(..i).unwrap_or_default().iter().copied();
         let same: Vec<&RoomState> = earlier
             .filter(|older| older.version == newer.version && older.content.is_some())
             .collect();
         let is_new = newer.content.is_some() && same.iter().all(|old| old.content != newer.content);
-        if let Some(older) = same.first().filter(|_| is_new) {
+        if let Some(older) = same.first().copied().filter(|_| is_new) {
             found.push(Found { kind: Kind::TornState, older, newer });
         }
     }

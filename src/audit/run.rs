@@ -59,7 +59,7 @@ pub(super) struct Run {
     /// Falls of the clock between neighbours.
     #[serde(default, skip_serializing_if = "Falls::is_empty")]
     pub(super) fallen: Falls,
-    /// The newest record by which numbers were given up.
+    /// The newest record by which numbers were given up or refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) given_up_at: Option<Position>,
 }
@@ -160,10 +160,11 @@ impl Run {
         tail_missing && self.missing_after_last() == 0
     }
 
-    /// The stamp of its last number, if it said goodbye and nothing of its end is missing.
+    /// The stamp of its last number, if it said goodbye and nothing of its end is waited for.
     pub(super) fn ended_us(&self) -> Option<i64> {
         let last = self.stretches.last()?;
-        (self.closing && self.missing_after_last() == 0).then_some(last.last_us)
+        let is_all = self.is_given_up(last.last.saturating_add(1), self.named);
+        (self.closing && is_all).then_some(last.last_us)
     }
 
     /// Takes a heartbeat. Returns whether what was blind may have become less.
@@ -220,13 +221,14 @@ impl Run {
     }
 
     /// Remembers that a number was refused.
-    pub(super) fn refuse(&mut self, seq: u64, received_us: i64) {
+    pub(super) fn refuse(&mut self, seq: u64, received_us: i64, position: Position) {
         if self.is_heard() {
             self.heard_from = self.heard_from.min(seq);
         }
         if !self.covers(seq, seq) {
             self.refused.insert(seq, seq);
             self.refused_us = self.refused_us.max(received_us);
+            self.given_up_at = Some(position);
         }
         self.heard = self.hear();
     }

@@ -129,11 +129,12 @@ impl Audit {
         let named = facts.accepted.iter().filter_map(|accepted| accepted.reference.as_ref());
         let named = named.map(|reference| Wait::Ref((key.0, self.ref_hash(reference))));
         self.recheck.extend(named.collect::<Vec<_>>());
-        if facts.accepted.first().is_some_and(|first| !first.stands()) {
-            self.take_out_state(key.0, &facts.signature);
+        if let Some(room) = self.room_of(key.0, &facts.signature) {
+            self.set_state(room, &facts.signature, facts.first_stands(&self.sources));
         }
+        let received_us = self.received_us;
         let player = self.facts.players.get_mut(key.0);
-        if player.is_some_and(|player| player.doubt(key.1, &facts.accepted)) {
+        if player.is_some_and(|player| player.doubt(key.1, &facts.accepted, received_us)) {
             self.recheck.extend(self.waits.of_player(key.0).cloned());
         }
         let game = facts.signature.game().map(|game| game.hash(&self.hash));

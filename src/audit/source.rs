@@ -128,6 +128,10 @@ impl Source {
             }
             let last = self.runs.range(..key).next_back();
             after_goodbye = last.is_some_and(|(_, run)| run.said_goodbye());
+            // The one after it was heard before anybody knew of this one.
+            if let Some((_, next)) = self.runs.range_mut(key..).next() {
+                next.after_goodbye = false;
+            }
         }
         self.runs.entry(key).or_insert_with(|| {
             let mut run = Run::new(boot, at_us, out_of_order, heard_from);
@@ -151,8 +155,13 @@ impl Source {
     pub(super) fn falls(&self) -> Falls {
         let mut falls = self.fallen;
         self.runs.values().for_each(|run| falls.merge(run.falls()));
-        let pairs = self.runs.values().zip(self.runs.values().skip(1));
-        pairs.filter_map(|(old, next)| fell_between(old, next)).for_each(|fall| falls.add(fall));
+        let mut last: Option<&Run> = None;
+        for run in self.runs.values() {
+            if let Some(fall) = last.and_then(|last| fell_between(last, run)) {
+                falls.add(fall);
+            }
+            last = last.filter(|_| run.passed_without_a_word()).or(Some(run));
+        }
         falls
     }
 
@@ -254,9 +263,12 @@ impl Source {
 
 /// By how much the clock fell between the end of a run and the begin of the next.
 fn fell_between(old: &Run, next: &Run) -> Option<Fall> {
-    let (position, at_us) = next.begun.filter(|_| next.after_goodbye && !next.out_of_order)?;
+    if !next.after_goodbye || next.out_of_order {
+        return None;
+    }
+    let (position, at_us, seq) = next.began()?;
     let by_us = old.ended_us()?.saturating_sub(at_us);
-    (by_us > 0).then_some(Fall { by_us, boot: next.boot, seq: 1, at_us, position })
+    (by_us > 0).then_some(Fall { by_us, boot: next.boot, seq, at_us, position })
 }
 
 /// All sources.

@@ -41,8 +41,8 @@ impl Audit {
         self.settle_message(key);
     }
 
-    /// Takes the state of a room that an acceptance tells, or takes out what another acceptance
-    /// of the settlement had told that is now known not to be the first.
+    /// Takes the state of a room that the first acceptance of a settlement tells, in place of what
+    /// another told that is now known not to be the first.
     pub(super) fn take_state(
         &mut self,
         event: &Event,
@@ -50,19 +50,19 @@ impl Audit {
         (player, signature): SignatureKey,
     ) {
         let Some(facts) = self.facts.signatures.get((player, signature)) else { return };
-        let is_first = facts
-            .accepted
-            .iter()
-            .find(|accepted| accepted.stands())
-            .is_some_and(|first| first.at == *at);
-        if !is_first || (event.state_version.is_none() && facts.accepted.len() < 2) {
+        if event.state_version.is_none() && facts.accepted.len() < 2 {
             return;
         }
+        let is_first = facts.accepted.first().is_some_and(|first| first.at == *at);
+        let counts = facts.first_stands(&self.sources);
         let (Some(key), Some(game)) =
             (self.room_of(player, &event.signature), event.signature.game())
         else {
             return;
         };
+        if !is_first {
+            return self.set_state(key, &event.signature, counts);
+        }
         let in_turn = event.outcome == Outcome::Processed;
         let state = event.state_version.filter(|_| in_turn).map(|version| RoomState {
             at: at.clone(),
@@ -70,6 +70,7 @@ impl Audit {
             signature: event.signature.clone(),
             version,
             content: event.state_hash.clone(),
+            counts,
         });
         if state.is_none() && self.facts.rooms.get(key).is_none() {
             return;
@@ -82,11 +83,13 @@ impl Audit {
         self.settle_room(key);
     }
 
-    /// Takes out the state that a settlement told: its effect is now known to have failed.
-    pub(super) fn take_out_state(&mut self, player: PlayerKey, signature: &Signature) {
-        let Some(key) = self.room_of(player, signature) else { return };
-        if let Some(room) = self.facts.rooms.get_mut(key) {
-            room.tell(&self.sources, signature, None);
+    /// What became of the acceptances of a settlement decides whether the state that it told is
+    /// compared.
+    pub(super) fn set_state(&mut self, key: RoomKey, signature: &Signature, counts: bool) {
+        let Some(mut room) = self.facts.rooms.lend(key) else { return };
+        let changed = room.set_counts(signature, counts);
+        self.facts.rooms.give_back(key, room, changed);
+        if changed {
             self.recheck.insert(Wait::Room(key));
         }
     }

@@ -1,6 +1,7 @@
 //! The facts in memory: the part of the stored tables that the fold needs now.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,19 +50,24 @@ pub trait Stored: Serialize + DeserializeOwned + PartialEq {
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     loaded: HashMap<K, Option<V>>,
+    /// Each loaded key once, the longest loaded first.
+    order: VecDeque<K>,
     changed: BTreeSet<K>,
 }
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
-        Self { loaded: HashMap::new(), changed: BTreeSet::new() }
+        Self { loaded: HashMap::new(), order: VecDeque::new(), changed: BTreeSet::new() }
     }
 }
 
 impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
     /// Takes what the store has of a key: nothing, if nothing is known of it.
     pub fn load(&mut self, key: K, value: Option<V>) {
-        self.loaded.entry(key).or_insert(value);
+        if let Entry::Vacant(place) = self.loaded.entry(key) {
+            place.insert(value);
+            self.order.push_back(key);
+        }
     }
 
     fn is_loaded(&self, key: K) -> bool {
@@ -74,6 +80,7 @@ impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
 
     pub(super) fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         self.changed.insert(key);
+        self.load(key, None);
         self.loaded.entry(key).or_default().get_or_insert_with(new)
     }
 
@@ -83,7 +90,7 @@ impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
         Some(value)
     }
 
-    /// Takes a value out, to be given back.
+    /// Takes a value out, to be given back before anything is let go of.
     pub(super) fn lend(&mut self, key: K) -> Option<V> {
         self.loaded.get_mut(&key).and_then(Option::take)
     }
@@ -102,6 +109,12 @@ impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
         changed.into_iter().filter_map(|key| Some((key, self.get(key)?))).collect()
     }
 
+    /// All that are in memory.
+    #[cfg(test)]
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.loaded.values().flatten()
+    }
+
     /// How many are in memory.
     pub fn len(&self) -> usize {
         self.loaded.len()
@@ -112,10 +125,23 @@ impl<K: Copy + Eq + Ord + std::hash::Hash, V> Table<K, V> {
         self.loaded.is_empty()
     }
 
-    /// Lets go of all that is stored.
-    pub fn forget(&mut self) {
-        let changed = &self.changed;
-        self.loaded.retain(|key, _| changed.contains(key));
+    /// Lets go of what is stored, the longest loaded first, until no more than `most` are left;
+    /// says of which.
+    fn forget_beyond(&mut self, most: usize) -> Vec<K> {
+        let mut gone = Vec::new();
+        for _ in 0..self.order.len() {
+            if self.loaded.len() <= most {
+                break;
+            }
+            let Some(key) = self.order.pop_front() else { break };
+            if self.changed.contains(&key) {
+                self.order.push_back(key);
+            } else {
+                self.loaded.remove(&key);
+                gone.push(key);
+            }
+        }
+        gone
     }
 }
 
@@ -218,20 +244,20 @@ impl Facts {
         facts
     }
 
-    /// Lets go of what is stored of players, or of settlements, refs, rooms and messages, once
-    /// there is more of it than this. They are let go of apart: players come again, most
-    /// settlements don't.
+    /// Lets go of what is stored of players, of settlements, refs, rooms and messages, once there
+    /// are more of one than this.
     pub fn forget_beyond(&mut self, players: usize, settlements: usize) {
-        if self.players.len() > players {
-            self.players.forget();
+        for player in self.players.forget_beyond(players) {
+            self.fresh_players.remove(&player);
         }
-        let others = self.refs.len() + self.rooms.len() + self.messages.len();
-        if self.signatures.len() + others > settlements {
-            self.signatures.forget();
-            self.refs.forget();
-            self.rooms.forget();
-            self.messages.forget();
-            self.fresh_players.clear();
+        let gone = [
+            self.signatures.forget_beyond(settlements),
+            self.refs.forget_beyond(settlements),
+            self.rooms.forget_beyond(settlements),
+        ];
+        for (player, _) in gone.iter().flatten() {
+            self.fresh_players.remove(player);
         }
+        self.messages.forget_beyond(settlements);
     }
 }

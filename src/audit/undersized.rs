@@ -4,8 +4,6 @@
 //! live then had been accepted by then. What may have given its place back (an effect that failed
 //! or is not known) needs none.
 
-use std::cmp::Ordering;
-
 use super::finding::OrderKnown;
 use super::order::{Moment, order};
 use super::player::{GameFacts, PlayerFacts, Recent};
@@ -48,8 +46,9 @@ impl PlayerFacts {
     fn most(&self, live_games: u32, recent: &Recent) -> u64 {
         let begun = |game: &&GameFacts| game.accepted.at_us <= recent.at.at_us;
         let rank = |game: &GameFacts| {
-            let first = game.processed.as_ref().unwrap_or(&game.accepted);
-            (game.processed.is_some(), first.at_us, first.position)
+            let processed = game.processed.as_ref().filter(|first| first.at_us <= recent.at.at_us);
+            let first = processed.unwrap_or(&game.accepted);
+            (processed.is_some(), first.at_us, first.position)
         };
         let newer = |game: &GameFacts| {
             let others = self.games.iter().filter(begun);
@@ -91,14 +90,12 @@ pub(super) fn judge(context: Context<'_>, player: &PlayerFacts, recent: &Recent)
     let mut needed = 0;
     for signature in live.iter().flat_map(|game| &game.signatures) {
         let entries = player.recent.iter().filter(|r| r.entered && r.signature == *signature);
-        let mut by_then = entries.clone().map(|entry| order(context.sources, &entry.at, as_of));
-        if entries.clone().next().is_some() && entries.clone().all(|entry| entry.unsure) {
-            continue;
-        }
+        let by_then = |entry: &&Recent| {
+            order(context.sources, &entry.at, as_of).is_some_and(|(order, _)| order.is_le())
+        };
         // Of what is not among the newest, it is only known that it was before them.
-        let before = entries.count() == 0
-            || by_then.any(|order| matches!(order, Some((Ordering::Less | Ordering::Equal, _))));
-        needed += usize::from(before);
+        let forgotten = entries.clone().next().is_none();
+        needed += usize::from(forgotten || !entries.filter(by_then).all(|entry| entry.unsure));
     }
     if needed as u64 <= cap(recent) {
         return Standing::Fine;

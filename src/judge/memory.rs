@@ -3,10 +3,10 @@
 use crate::audit::{Advice, Audit, Group, Ledger, Opened, Row, Service, Settings, Source, Waiting};
 use crate::store::{Store, StoreError, part};
 
-/// Players kept between steps: 5 KiB each, 200 MB.
-const PLAYERS_MAX: usize = 40_000;
-/// Settlements kept between steps: under 1 KiB each, 100 MB.
-const SETTLEMENTS_MAX: usize = 100_000;
+/// Players kept between steps: 5 KiB each, 100 MB.
+const PLAYERS_MAX: usize = 20_000;
+/// Settlements kept between steps, and as many refs, rooms and messages: under 1 KiB each, 50 MB.
+const SETTLEMENTS_MAX: usize = 50_000;
 
 /// The audit as it was after the last stored step. `settings` hold from the first record on; later
 /// ones are records themselves.

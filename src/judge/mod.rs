@@ -15,7 +15,7 @@ use crate::audit::{Audit, Measured, MinuteKey, Settings};
 use crate::clock::Clock;
 use crate::metrics::{Judged, Metrics};
 use crate::outcome::{Position, Record};
-use crate::store::{Step, Store, StoreError, part};
+use crate::store::{Pending, Step, Store, StoreError, part};
 use crate::vitals::Vitals;
 
 /// Records of one step: its write stays under the 20 ms that the writer may wait (design.md).
@@ -23,6 +23,9 @@ const STEP_RECORDS: u32 = 1_000;
 /// Records of one step when more wait: the writer and the judge take turns, and the writer's
 /// groups are then as large. A judge that falls behind stops the writer altogether.
 const STEP_RECORDS_BEHIND: u32 = 5_000;
+/// Changed rows kept in memory before they are moved to their tables: up to twice as many at a
+/// time, about 300 bytes each.
+pub const PENDING_ROWS: usize = 200_000;
 /// How long to wait before looking again after the database failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -38,6 +41,8 @@ pub struct Parts {
     pub clock: Clock,
     /// `[audit]` of a new database; of another, the log says what holds.
     pub settings: Settings,
+    /// So many changed rows are kept in memory before they are moved to their tables.
+    pub pending_rows: usize,
 }
 
 /// The one judge of a database.
@@ -54,6 +59,7 @@ pub struct Judge {
 /// What is known of the log up to a position.
 struct Known {
     audit: Audit,
+    pending: Pending,
     at: Position,
     change: i64,
 }
@@ -62,28 +68,54 @@ impl Known {
     async fn read(parts: &Parts) -> Result<Self, StoreError> {
         let collector = parts.store.collector();
         let audit = memory::restore(&parts.store, &parts.settings).await?;
+        let pending = parts.store.read_pending(parts.pending_rows).await?;
         let n = parts.store.read_progress(collector).await?;
         let change = parts.store.read_part(part::CHANGE).await?.pop().unwrap_or(0);
         // Reading back what is stored does not make the lag any smaller.
         parts.vitals.set_judged(n, parts.vitals.audit_lag_us());
         parts.vitals.set_findings(change);
         parts.vitals.set_tick_due(audit.tick_due_us());
-        Ok(Self { audit, at: Position { collector, n }, change })
+        Ok(Self { audit, pending, at: Position { collector, n }, change })
     }
 
     /// Folds these records and stores what they change.
     async fn judge(&mut self, parts: &Parts, records: &[Record]) -> Result<(), StoreError> {
         let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
-        load_for(&parts.store, &mut self.audit, records).await?;
-        for record in records {
-            fold(&parts.store, &mut self.audit, record).await?;
-        }
-        self.change = save(parts, &mut self.audit, records, (end, self.change)).await?;
-        self.at = end;
+        fold_all(&parts.store, &self.pending, &mut self.audit, records).await?;
+        let rows = self.save(parts, records, end).await?;
         memory::bound(&mut self.audit);
         parts.vitals.set_tick_due(self.audit.tick_due_us());
         parts.vitals.set_findings(self.change);
-        Ok(())
+        // Twice as fast as they come, so that moving comes to an end.
+        parts.store.move_pending(&mut self.pending, 2 * rows).await
+    }
+
+    /// Returns how many rows have changed.
+    async fn save(
+        &mut self,
+        parts: &Parts,
+        records: &[Record],
+        end: Position,
+    ) -> Result<usize, StoreError> {
+        let Parts { store, metrics, .. } = parts;
+        let skipped = self.audit.take_skipped().into_iter();
+        let step = Step::take(&mut self.audit, records, end)?;
+        let measured = |(key, measured): (&MinuteKey, &Measured)| {
+            let (service, env, _) = key;
+            (service.clone(), env.clone(), measured.clone())
+        };
+        let judged = Judged {
+            confirmed: self.audit.book.take_confirmed(),
+            skipped: skipped.map(|(check, count)| (check.to_owned(), count)).collect(),
+            measured: step.measured().iter().map(measured).collect(),
+        };
+        let counted = metrics.count_judged(&judged);
+        let rows = step.rows();
+        self.change =
+            store.save_step(step, &mut self.pending, counted.totals(), self.change).await?;
+        self.at = end;
+        metrics.judged(&counted);
+        Ok(rows)
     }
 }
 
@@ -135,33 +167,24 @@ impl Judge {
     }
 }
 
-async fn save(
-    parts: &Parts,
+/// Folds records, and settles what is due by each.
+pub(crate) async fn fold_all(
+    store: &Store,
+    pending: &Pending,
     audit: &mut Audit,
     records: &[Record],
-    (end, change): (Position, i64),
-) -> Result<i64, StoreError> {
-    let Parts { store, metrics, .. } = parts;
-    let skipped = audit.take_skipped().into_iter();
-    let step = Step::take(audit, records, end)?;
-    let measured = |(key, measured): (&MinuteKey, &Measured)| {
-        let (service, env, _) = key;
-        (service.clone(), env.clone(), measured.clone())
-    };
-    let judged = Judged {
-        confirmed: audit.book.take_confirmed(),
-        skipped: skipped.map(|(check, count)| (check.to_owned(), count)).collect(),
-        measured: step.measured().iter().map(measured).collect(),
-    };
-    let counted = metrics.count_judged(&judged);
-    let change = store.save_step(&step, counted.totals(), change).await?;
-    metrics.judged(&counted);
-    Ok(change)
+) -> Result<(), StoreError> {
+    // As far as it can be seen before they are folded.
+    load_for(store, pending, audit, records).await?;
+    for record in records {
+        fold(store, pending, audit, record).await?;
+    }
+    Ok(())
 }
 
-/// Loads what the records need, as far as that can be seen before they are folded.
-pub(crate) async fn load_for(
+async fn load_for(
     store: &Store,
+    pending: &Pending,
     audit: &mut Audit,
     records: &[Record],
 ) -> Result<(), StoreError> {
@@ -170,13 +193,13 @@ pub(crate) async fn load_for(
         if needs.is_empty() {
             return Ok(());
         }
-        store.load_facts(&mut audit.facts, &needs).await?;
+        store.load_facts(pending, &mut audit.facts, &needs).await?;
     }
 }
 
-/// Folds one record, and settles what is due by it.
-pub(crate) async fn fold(
+async fn fold(
     store: &Store,
+    pending: &Pending,
     audit: &mut Audit,
     record: &Record,
 ) -> Result<(), StoreError> {
@@ -185,7 +208,7 @@ pub(crate) async fn fold(
     {
         audit.load_finding(finding.finding);
     }
-    load_for(store, audit, std::slice::from_ref(record)).await?;
+    load_for(store, pending, audit, std::slice::from_ref(record)).await?;
     audit.fold(record);
     loop {
         let ready = audit.ready();
@@ -197,7 +220,7 @@ pub(crate) async fn fold(
             if needs.is_empty() {
                 break;
             }
-            store.load_facts(&mut audit.facts, &needs).await?;
+            store.load_facts(pending, &mut audit.facts, &needs).await?;
         }
         audit.settle(&ready);
         memory::bound(audit);

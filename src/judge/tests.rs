@@ -40,6 +40,7 @@ async fn judge(store: &Arc<Store>) -> Judge {
         metrics: Arc::new(metrics),
         clock: Clock::manual(START_US),
         settings: Settings { warmup_us: 0, ..Settings::default() },
+        pending_rows: 5,
     };
     Judge::open(parts).await.unwrap()
 }
@@ -216,7 +217,23 @@ async fn what_was_let_go_of_is_read_again() {
     assert_eq!(counts(&store).await, [3]);
     let records = store.read_records(Position { collector: 1, n: 0 }, 1).await.unwrap();
     let mut audit = memory::restore(&store, &judge.parts.settings).await.unwrap();
-    load_for(&store, &mut audit, &records).await.unwrap();
+    let pending = store.read_pending(1).await.unwrap();
+    load_for(&store, &pending, &mut audit, &records).await.unwrap();
     let players = format!("{:?}", audit.facts.players);
     assert_eq!(players.matches("entered: true").count(), 4, "all four are remembered");
+}
+
+#[tokio::test]
+async fn a_step_without_facts_leaves_the_journal_alone() {
+    let fixture = fixtures::store().await;
+    let store = Arc::new(fixture.store);
+    let mut judge = judge(&store).await;
+    let journal = || fixtures::number(&store, "SELECT count(*) FROM fact_journal");
+    for (body, expected) in [(body(1, "processed"), 1), (Body::Tick, 1)] {
+        append(&store, &[body]).await;
+        assert_eq!(judge.step().await.unwrap(), 1);
+        assert_eq!(journal().await, expected);
+    }
+    store.move_all_pending(&mut judge.known.as_mut().unwrap().pending).await.unwrap();
+    assert_eq!(journal().await, 0);
 }

@@ -11,7 +11,7 @@ use crate::ingest;
 use crate::judge;
 use crate::outcome::{Body, Position, Record, Settings};
 use crate::store::compare::{Comparison, TableDifferences};
-use crate::store::{DatabaseLock, Step, Store, StoreError};
+use crate::store::{DatabaseLock, Pending, Step, Store, StoreError};
 
 /// Records of one step: as many as the judge takes when it is behind.
 const STEP_RECORDS: u32 = 5_000;
@@ -53,7 +53,7 @@ pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
     let mut redo = Redo::begin(&log, &scratch, url).await?;
     // Most of it before the instant of the comparison is fixed.
     redo.until(log.read_progress(log.collector()).await.map_err(told)?).await.map_err(told)?;
-    let comparison = Comparison::begin(url, scratch.path(), log.collector()).await;
+    let comparison = Comparison::begin(url, (scratch.path(), &redo.to), log.collector()).await;
     let mut comparison = comparison.map_err(told)?;
     redo.until(comparison.judged_n()).await.map_err(told)?;
     redo.roll_up_the_rest(comparison.logged_n()).await.map_err(told)?;
@@ -83,6 +83,7 @@ struct Redo<'a> {
     log: &'a Store,
     to: Store,
     audit: Audit,
+    pending: Pending,
     at: Position,
     change: i64,
 }
@@ -100,7 +101,8 @@ impl<'a> Redo<'a> {
         let base = base.ok_or(RedoError::NeverJudged)?;
         let to = Store::open_scratch(scratch.path(), log).await.map_err(told)?;
         let audit = judge::memory::restore(&to, &base).await.map_err(told)?;
-        Ok(Self { log, to, audit, at, change: 0 })
+        let pending = to.read_pending(judge::PENDING_ROWS).await.map_err(told)?;
+        Ok(Self { log, to, audit, pending, at, change: 0 })
     }
 
     /// Folds on, up to and with position `n`.
@@ -112,18 +114,17 @@ impl<'a> Redo<'a> {
             let is_closing = |record: &Record| matches!(record.body, Body::Closed(_));
             let closing = records.iter().skip(1).position(is_closing);
             records.truncate(closing.map_or(records.len(), |before| before + 1));
-            let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
-            judge::load_for(&self.to, &mut self.audit, &records).await?;
-            for record in &records {
-                judge::fold(&self.to, &mut self.audit, record).await?;
-            }
+            let Some(end) = records.last().map(|record| record.position) else { break };
+            judge::fold_all(&self.to, &self.pending, &mut self.audit, &records).await?;
             let step = Step::take(&mut self.audit, &records, end)?;
-            self.change = self.to.save_step(&step, &[], self.change).await?;
+            let rows = step.rows();
+            self.change = self.to.save_step(step, &mut self.pending, &[], self.change).await?;
+            self.to.move_pending(&mut self.pending, 2 * rows).await?;
             self.to.add_rollups(&ingest::rollups_of(&records)).await?;
             judge::memory::bound(&mut self.audit);
             self.at = end;
         }
-        Ok(())
+        self.to.move_all_pending(&mut self.pending).await
     }
 
     /// Rolls up what is in the log and not judged yet, up to and with position `n`: the writer

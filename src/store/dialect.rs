@@ -40,7 +40,9 @@ const WRITER_CACHE: &str = "-262144";
 
 /// The connection that writes. Makes the database if it is not there.
 pub(super) fn to_write(path: &str) -> SqliteConnectOptions {
-    let options = options(path).pragma("cache_size", WRITER_CACHE);
+    // See `super::checkpoint`.
+    let options =
+        options(path).pragma("cache_size", WRITER_CACHE).pragma("wal_autocheckpoint", "0");
     options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal)
 }
 
@@ -52,7 +54,7 @@ pub(super) fn to_mend(path: &str) -> SqliteConnectOptions {
 
 /// The same for the database that the log is folded into.
 pub(super) fn to_redo(path: &str) -> SqliteConnectOptions {
-    to_write(path).disable_statement_logging()
+    to_write(path).pragma("wal_autocheckpoint", CHECKPOINT_PAGES).disable_statement_logging()
 }
 
 /// A connection that can't write, to a database that is there. Its statements may take their

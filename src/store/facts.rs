@@ -7,12 +7,10 @@ use serde::de::DeserializeOwned;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use super::packed::{pack, unpack};
-use super::{Store, StoreError};
+use super::pending::{Key, Of, Packed};
+use super::{ROWS_OF_A_STATEMENT, Store, StoreError};
 use crate::audit::{Facts, Needs, PlayerKey, Stored, Table};
 use crate::outcome::Position;
-
-/// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
-const ROWS_OF_A_STATEMENT: usize = 100;
 
 const PLAYERS: &str = "SELECT p.player, p.body FROM json_each($1) AS k \
      JOIN players AS p ON p.player = k.value";
@@ -29,8 +27,12 @@ const MESSAGES: &str = "SELECT m.ledger, m.message, m.body FROM json_each($1) AS
 type Pair = (i64, i64);
 
 impl Store {
-    /// Loads what is needed; what the store does not know is loaded as unknown.
-    pub async fn load_facts(&self, facts: &mut Facts, needs: &Needs) -> Result<(), StoreError> {
+    /// Loads what is needed from the tables; what they don't have is loaded as unknown.
+    pub(super) async fn load_from_tables(
+        &self,
+        facts: &mut Facts,
+        needs: &Needs,
+    ) -> Result<(), StoreError> {
         self.load_players(facts, needs).await?;
         if !needs.signatures.is_empty() {
             let rows = sqlx::query_as(SIGNATURES).bind(json(&needs.signatures)?);
@@ -100,63 +102,62 @@ const ON_CONFLICT_MESSAGE: &str =
     " ON CONFLICT (ledger, message) DO UPDATE SET body = excluded.body";
 
 /// Facts that changed, ready to be written.
-#[derive(Debug, Default)]
-pub(super) struct Changed {
-    players: Vec<(PlayerKey, Vec<u8>)>,
-    signatures: Vec<(Pair, Vec<u8>)>,
-    refs: Vec<(Pair, Vec<u8>)>,
-    rooms: Vec<(Pair, Vec<u8>)>,
-    messages: Vec<(Pair, Vec<u8>)>,
-}
-
-impl Changed {
-    pub(super) fn of(facts: &mut Facts) -> Result<Self, StoreError> {
-        Ok(Self {
-            players: written(facts.players.take_changed())?,
-            signatures: written(facts.signatures.take_changed())?,
-            refs: written(facts.refs.take_changed())?,
-            rooms: written(facts.rooms.take_changed())?,
-            messages: written(facts.messages.take_changed())?,
-        })
+pub(super) fn changed(facts: &mut Facts) -> Result<Vec<Packed>, StoreError> {
+    let mut changed = Vec::new();
+    for (player, facts) in facts.players.take_changed() {
+        changed.push(((Of::Players, player, 0), pack(facts)?));
     }
-
-    /// Writes them, inside the judge's transaction.
-    pub(super) async fn save(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        for rows in self.players.chunks(ROWS_OF_A_STATEMENT) {
-            let mut put = QueryBuilder::<Sqlite>::new(PUT_PLAYERS);
-            put.push_values(rows, |mut values, (player, body)| {
-                values.push_bind(*player).push_bind(body.as_slice());
-            });
-            put.push(ON_CONFLICT_PLAYER).build().execute(&mut *connection).await?;
-        }
-        put_pairs(connection, PUT_SIGNATURES, ON_CONFLICT_SIGNATURE, &self.signatures).await?;
-        put_pairs(connection, PUT_REFS, ON_CONFLICT_REF, &self.refs).await?;
-        put_pairs(connection, PUT_ROOMS, ON_CONFLICT_ROOM, &self.rooms).await?;
-        put_pairs(connection, PUT_MESSAGES, ON_CONFLICT_MESSAGE, &self.messages).await
-    }
+    add_changed(&mut changed, Of::Signatures, &mut facts.signatures)?;
+    add_changed(&mut changed, Of::Refs, &mut facts.refs)?;
+    add_changed(&mut changed, Of::Rooms, &mut facts.rooms)?;
+    add_changed(&mut changed, Of::Messages, &mut facts.messages)?;
+    Ok(changed)
 }
 
-fn written<K, T: Stored>(changed: Vec<(K, &T)>) -> Result<Vec<(K, Vec<u8>)>, StoreError> {
-    changed.into_iter().map(|(key, facts)| Ok((key, pack(facts)?))).collect()
-}
-
-async fn put_pairs(
-    connection: &mut SqliteConnection,
-    insert: &'static str,
-    on_conflict: &'static str,
-    rows: &[(Pair, Vec<u8>)],
+fn add_changed<T: Stored>(
+    to: &mut Vec<Packed>,
+    of: Of,
+    table: &mut Table<Pair, T>,
 ) -> Result<(), StoreError> {
-    for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
-        let mut put = QueryBuilder::<Sqlite>::new(insert);
-        put.push_values(rows, |mut values, ((player, other), body)| {
-            values.push_bind(*player).push_bind(*other).push_bind(body.as_slice());
-        });
-        put.push(on_conflict).build().execute(&mut *connection).await?;
+    for (key, facts) in table.take_changed() {
+        to.push(((of, key.0, key.1), pack(facts)?));
+    }
+    Ok(())
+}
+
+/// Writes facts to their tables; they are in the order of their keys.
+pub(super) async fn put(
+    connection: &mut SqliteConnection,
+    facts: &[(&Key, &Vec<u8>)],
+) -> Result<(), StoreError> {
+    for rows in facts.chunk_by(|a, b| a.0.0 == b.0.0) {
+        let Some((of, ..)) = rows.first().map(|(key, _)| key) else { continue };
+        let (insert, on_conflict) = match of {
+            Of::Players => (PUT_PLAYERS, ON_CONFLICT_PLAYER),
+            Of::Signatures => (PUT_SIGNATURES, ON_CONFLICT_SIGNATURE),
+            Of::Refs => (PUT_REFS, ON_CONFLICT_REF),
+            Of::Rooms => (PUT_ROOMS, ON_CONFLICT_ROOM),
+            Of::Messages => (PUT_MESSAGES, ON_CONFLICT_MESSAGE),
+        };
+        for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
+            let mut put = QueryBuilder::<Sqlite>::new(insert);
+            put.push_values(rows, |mut values, ((of, player, other), body)| {
+                values.push_bind(*player);
+                if *of != Of::Players {
+                    values.push_bind(*other);
+                }
+                values.push_bind(body.as_slice());
+            });
+            put.push(on_conflict).build().execute(&mut *connection).await?;
+        }
     }
     Ok(())
 }
 
 const PUT_DELIVERIES: &str = "INSERT INTO deliveries (player, occurred_us, collector, n) ";
+const ON_CONFLICT_DELIVERY: &str = " ON CONFLICT DO NOTHING";
+const PUT_NEWEST_DELIVERIES: &str =
+    "INSERT INTO delivery_journal (player, occurred_us, collector, n, step) ";
 
 /// Which record is about which player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,8 +167,14 @@ pub(super) struct Delivery {
     pub(super) position: Position,
 }
 
-/// Writes which records are about which player, inside the judge's transaction.
-pub(super) async fn save_deliveries(
+impl From<(i64, i64, i64, i64)> for Delivery {
+    fn from((player, occurred_us, collector, n): (i64, i64, i64, i64)) -> Self {
+        Self { player, occurred_us, position: Position { collector, n } }
+    }
+}
+
+/// Writes which records are about which player to the table; some may be there.
+pub(super) async fn put_deliveries(
     connection: &mut SqliteConnection,
     deliveries: &[Delivery],
 ) -> Result<(), StoreError> {
@@ -176,6 +183,23 @@ pub(super) async fn save_deliveries(
         put.push_values(rows, |mut values, row| {
             values.push_bind(row.player).push_bind(row.occurred_us);
             values.push_bind(row.position.collector).push_bind(row.position.n);
+        });
+        put.push(ON_CONFLICT_DELIVERY).build().execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Writes which records of a step are about which player to the journal.
+pub(super) async fn put_newest_deliveries(
+    connection: &mut SqliteConnection,
+    step: i64,
+    deliveries: &[Delivery],
+) -> Result<(), StoreError> {
+    for rows in deliveries.chunks(ROWS_OF_A_STATEMENT) {
+        let mut put = QueryBuilder::<Sqlite>::new(PUT_NEWEST_DELIVERIES);
+        put.push_values(rows, |mut values, row| {
+            values.push_bind(row.player).push_bind(row.occurred_us);
+            values.push_bind(row.position.collector).push_bind(row.position.n).push_bind(step);
         });
         put.build().execute(&mut *connection).await?;
     }

@@ -10,11 +10,8 @@ use std::collections::{HashMap, HashSet};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
-use super::{Store, StoreError};
+use super::{ROWS_OF_A_STATEMENT, Store, StoreError};
 use crate::outcome::{Boot, Id, SourceName};
-
-/// Values of one statement: see `store::log`.
-const ROWS_OF_A_STATEMENT: usize = 100;
 
 /// 128 bits of the keyed hash of an identity.
 pub type Key = [u8; 16];

@@ -9,11 +9,8 @@ use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
-use super::{Store, StoreError, part};
+use super::{ROWS_OF_A_STATEMENT, Store, StoreError, part};
 use crate::outcome::{Body, Position, Record, Settings};
-
-/// Rows of one INSERT: beyond about 100 nothing is gained (tech.md, section 1).
-const ROWS_OF_A_STATEMENT: usize = 100;
 
 /// One entry as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 mod advice;
 pub mod alerts;
 mod alerts_read;
+mod checkpoint;
 pub mod compare;
 mod deliveries;
 mod dialect;
@@ -23,6 +24,7 @@ pub mod identity;
 mod lock;
 pub mod log;
 mod packed;
+mod pending;
 mod players_read;
 pub mod rollups;
 mod rollups_read;
@@ -41,11 +43,13 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::MappedMutexGuard;
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
+pub use self::checkpoint::Checkpoints;
 pub use self::error::StoreError;
 pub use self::findings_read::{
     FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum, FindingSums,
 };
 pub use self::lock::DatabaseLock;
+pub use self::pending::Pending;
 pub use self::players_read::{Delivery, DeliveryKey};
 pub use self::rollups_read::{MinuteCount, ServiceCount};
 pub use self::sources_read::{BootRow, SourceCount, SourceRow, size_of};
@@ -55,6 +59,9 @@ use crate::outcome::KeyedHash;
 
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.
 const READERS: u32 = 4;
+
+/// Rows of one INSERT: beyond about 100 nothing is gained.
+const ROWS_OF_A_STATEMENT: usize = 100;
 
 /// The database.
 pub struct Store {

@@ -24,10 +24,16 @@ pub struct Delivery {
     pub record: Option<Record>,
 }
 
-const LIST: &str = "SELECT d.occurred_us, d.collector, d.n, r.kind, r.received_us, r.body \
-     FROM deliveries d LEFT JOIN records r ON r.collector = d.collector AND r.n = d.n \
-     WHERE d.player = $1 AND (d.occurred_us, d.collector, d.n) < ($2, $3, $4) \
-     ORDER BY d.occurred_us DESC, d.collector DESC, d.n DESC LIMIT $5";
+/// What is in the journal may be in the table too.
+const LIST: &str = "SELECT d.occurred_us, d.collector, d.n, r.kind, r.received_us, r.body FROM ( \
+     SELECT * FROM (SELECT occurred_us, collector, n FROM deliveries \
+      WHERE player = $1 AND (occurred_us, collector, n) < ($2, $3, $4) \
+      ORDER BY occurred_us DESC, collector DESC, n DESC LIMIT $5) \
+     UNION SELECT occurred_us, collector, n FROM delivery_journal \
+      WHERE player = $1 AND (occurred_us, collector, n) < ($2, $3, $4) \
+     ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT $5) AS d \
+     LEFT JOIN records r ON r.collector = d.collector AND r.n = d.n \
+     ORDER BY d.occurred_us DESC, d.collector DESC, d.n DESC";
 
 impl Store {
     /// A player's deliveries before the given one, the newest first.

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use super::facts::{Changed, Delivery, json, save_deliveries};
+use super::facts::{self, Delivery, json};
+use super::pending::{self, Packed, Pending};
 use super::totals::{self, SHARED, Total};
-use super::{Store, StoreError, advice, verdicts};
+use super::verdicts::{self, Part};
+use super::{Store, StoreError, advice};
 use crate::audit::{Audit, Change, Measured, MinuteKey, SumKey, Sums};
 use crate::outcome::{Body, Position, Record};
 
@@ -47,12 +49,14 @@ pub mod part {
 /// All that one step changed.
 pub struct Step {
     end: Position,
-    facts: Changed,
+    facts: Vec<Packed>,
+    /// The facts as the journal keeps them.
+    journal: Vec<u8>,
     deliveries: Vec<Delivery>,
     findings: BTreeMap<String, Change>,
     sums: Vec<(SumKey, Sums)>,
     measured: BTreeMap<MinuteKey, Measured>,
-    parts: Vec<(&'static str, String, Option<String>)>,
+    parts: Vec<Part>,
 }
 
 impl Step {
@@ -91,15 +95,22 @@ impl Step {
             parts.put(part::SETTINGS, &"", settings)?;
         }
         parts.put(part::RECEIVED, &"", &audit.received_us())?;
+        let facts = facts::changed(&mut audit.facts)?;
         Ok(Self {
             end,
-            facts: Changed::of(&mut audit.facts)?,
+            journal: pending::journal_form(&facts)?,
+            facts,
             deliveries,
             findings: audit.book.take_changes(),
             sums: audit.book.take_sums(),
             measured: audit.take_measured(),
             parts: parts.0,
         })
+    }
+
+    /// How many rows of facts and deliveries it changes.
+    pub fn rows(&self) -> usize {
+        self.facts.len() + self.deliveries.len()
     }
 
     /// What the window advisor measured.
@@ -110,19 +121,19 @@ impl Step {
     async fn write(
         &self,
         connection: &mut SqliteConnection,
+        number: i64,
         totals: &[Total],
         change: &mut i64,
     ) -> Result<(), StoreError> {
-        self.facts.save(connection).await?;
-        save_deliveries(connection, &self.deliveries).await?;
+        if self.rows() > 0 {
+            pending::append(connection, number, &self.journal, &self.deliveries).await?;
+        }
         verdicts::save_findings(connection, &self.findings, change).await?;
         verdicts::save_sums(connection, &self.sums).await?;
         advice::add_measured(connection, &self.measured).await?;
-        for (part, name, body) in &self.parts {
-            verdicts::save_part(connection, part, name, body.as_deref()).await?;
-        }
-        let last = json(change)?;
-        verdicts::save_part(connection, part::CHANGE, "", Some(&last)).await?;
+        verdicts::save_parts(connection, &self.parts).await?;
+        let last = (part::CHANGE, String::new(), Some(json(change)?));
+        verdicts::save_parts(connection, &[last]).await?;
         totals::add(connection, SHARED, totals).await?;
         verdicts::save_progress(connection, self.end.collector, self.end.n).await
     }
@@ -133,20 +144,24 @@ impl Store {
     /// change of a finding; returns the new one.
     pub async fn save_step(
         &self,
-        step: &Step,
+        step: Step,
+        pending: &mut Pending,
         totals: &[Total],
         mut change: i64,
     ) -> Result<i64, StoreError> {
         let mut transaction = self.begin().await?;
-        step.write(&mut transaction, totals, &mut change).await?;
+        step.write(&mut transaction, pending.next_step(), totals, &mut change).await?;
         transaction.commit().await?;
+        if step.rows() > 0 {
+            pending.take(step.facts, step.deliveries);
+        }
         Ok(change)
     }
 }
 
 /// Entries of the small state: part, name, and body unless it is to go.
 #[derive(Default)]
-struct Parts(Vec<(&'static str, String, Option<String>)>);
+struct Parts(Vec<Part>);
 
 impl Parts {
     fn put(

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
 use super::facts::{json, parse};
 use super::gauges::read_amount;
-use super::{Store, StoreError, part};
+use super::{ROWS_OF_A_STATEMENT, Store, StoreError, part};
 use crate::audit::{Change, Finding, Kind, SumKey, Sums};
 use crate::outcome::{Amounts, Settings};
 
@@ -103,22 +103,31 @@ pub(super) async fn save_sums(
     Ok(())
 }
 
-const PUT_PART: &str = "INSERT INTO audit_state (part, name, body) VALUES ($1, $2, $3) \
-     ON CONFLICT (part, name) DO UPDATE SET body = excluded.body";
-const DROP_PART: &str = "DELETE FROM audit_state WHERE part = $1 AND name = $2";
+/// One entry of the judge's small state: its part, its name, and its body unless it is to go.
+pub(super) type Part = (&'static str, String, Option<String>);
 
-/// Writes one entry of the judge's small state; without a body, takes it out.
-pub(super) async fn save_part(
+const PUT_PARTS: &str = "INSERT INTO audit_state (part, name, body) ";
+const ON_CONFLICT_PART: &str = " ON CONFLICT (part, name) DO UPDATE SET body = excluded.body";
+const DROP_PARTS: &str = "DELETE FROM audit_state WHERE (part, name) IN \
+     (SELECT value ->> 0, value ->> 1 FROM json_each($1))";
+
+/// Writes entries of the judge's small state, each at most once.
+pub(super) async fn save_parts(
     connection: &mut SqliteConnection,
-    part: &str,
-    name: &str,
-    body: Option<&str>,
+    parts: &[Part],
 ) -> Result<(), StoreError> {
-    let query = match body {
-        Some(body) => sqlx::query(PUT_PART).bind(part).bind(name).bind(body),
-        None => sqlx::query(DROP_PART).bind(part).bind(name),
-    };
-    query.execute(connection).await?;
+    let (puts, drops): (Vec<_>, Vec<_>) = parts.iter().partition(|(.., body)| body.is_some());
+    for rows in puts.chunks(ROWS_OF_A_STATEMENT) {
+        let mut put = QueryBuilder::<Sqlite>::new(PUT_PARTS);
+        put.push_values(rows, |mut values, (part, name, body)| {
+            values.push_bind(*part).push_bind(name.as_str()).push_bind(body.as_deref());
+        });
+        put.push(ON_CONFLICT_PART).build().execute(&mut *connection).await?;
+    }
+    if !drops.is_empty() {
+        let names: Vec<_> = drops.iter().map(|(part, name, _)| (part, name)).collect();
+        sqlx::query(DROP_PARTS).bind(json(&names)?).execute(connection).await?;
+    }
     Ok(())
 }
 

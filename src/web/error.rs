@@ -5,6 +5,7 @@
 //! page like the others. What only the inside may know (the database's own words) goes to the
 //! log and never into an answer.
 
+use actix_web::error::JsonPayloadError;
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use serde::Serialize;
@@ -139,6 +140,11 @@ impl ResponseError for PageError {
 /// Bodies of the read API are small; what does not fit is told as all errors are.
 pub(super) fn json_config() -> web::JsonConfig {
     web::JsonConfig::default().limit(SMALL_BODY_BYTES_MAX).error_handler(|error, _| {
+        if matches!(error, JsonPayloadError::ContentType) {
+            let message = "Send JSON, and say so: Content-Type: application/json.";
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return ApiError(Problem::new(status, "unknown_content_type", message)).into();
+        }
         let message =
             format!("The body can't be read: {error}. Send JSON as /openapi.json has it.");
         ApiError(Problem::new(error.status_code(), "bad_body", message)).into()

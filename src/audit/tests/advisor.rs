@@ -127,15 +127,18 @@ fn the_order_of_arrival_makes_no_difference() {
     let mut orders = vec![(0..8).collect::<Vec<_>>(), (0..8).rev().collect()];
     orders.push(vec![3, 0, 6, 1, 7, 2, 5, 4]);
     orders.push(vec![1, 2, 3, 4, 5, 6, 0, 7]);
-    let mut seen = Vec::new();
+    let (mut seen, mut waited) = (Vec::new(), false);
     for order in orders {
         let mut world = World::new();
         for n in order {
             world.hear(played(n, 4, games[n]));
         }
+        waited |= world.advice().waiting > 0;
         world.wait_until(200.0);
+        assert_eq!(world.advice().waiting, 0);
         seen.push((world.advice().required(), world.advice().caught(), world.measured()));
     }
+    assert!(waited, "something waits for its time");
     for other in &seen[1..] {
         assert_eq!(seen[0].0, other.0);
         assert_eq!(seen[0].1, other.1);
@@ -176,6 +179,56 @@ fn windows_of_their_own_are_not_added_up() {
     world.heartbeat(at, "b", "1", 4);
     world.wait_until(at + 100.0);
     assert_eq!(world.required().0, 1, "one settlement of a live game in each");
+}
+
+#[test]
+fn a_replay_is_measured_at_its_own_window_or_at_a_shared_one() {
+    for (mode, other, replays) in
+        [("shared", "shared", 1), ("local", "local", 0), ("shared", "local", 0)]
+    {
+        let mut world = World::new();
+        for (n, signature) in (1..).zip(["A/1/5", "A/2/5", "A/3/5"]) {
+            let told = told(f64::from(n), &format!("a 1#{n}"), "p", signature, "processed");
+            world.hear(told.with("guard_mode", mode));
+        }
+        let replay = told(4.0, "b 1#1", "p", "A/1/5", "replay_blocked");
+        world.hear(replay.with("guard_mode", other).window(3, 4));
+        for at in [5.0, 100.0] {
+            world.heartbeat(at, "a", "1", 3);
+            world.heartbeat(at, "b", "1", 1);
+        }
+        let measured: u64 = world.measured().distances.counts.iter().sum();
+        assert_eq!(measured, replays, "{mode} {other}");
+    }
+}
+
+#[test]
+fn only_windows_of_one_player_are_measured() {
+    for (mode, scope, measured) in
+        [("local", "player", true), ("off", "player", false), ("local", "source", false)]
+    {
+        let mut world = World::new();
+        for (n, signature) in (1..).zip(["A/1/5", "A/2/5", "-A/1/5"]) {
+            let told = played(n, 4, signature).with("guard_mode", mode);
+            let window = serde_json::json!({"len": n, "cap": 4, "scope": scope});
+            world.hear(told.with("window", window));
+        }
+        world.wait_until(100.0);
+        let mut advices = world.audit.advices.values().flat_map(BTreeMap::values);
+        let is_measured = advices.any(|advice| advice.required().is_some());
+        assert_eq!(is_measured, measured, "{mode} {scope}");
+    }
+}
+
+#[test]
+fn a_block_for_another_reason_says_nothing_of_the_window() {
+    for (reason, replays) in [("replay", 1), ("stale", 0)] {
+        let mut world = World::new();
+        world.hear(played(0, 4, "A/1/5"));
+        world.hear(played(1, 4, "-A/1/5").with("reason", reason));
+        world.wait_until(100.0);
+        assert_eq!(world.measured().distances.counts.iter().sum::<u64>(), replays, "{reason}");
+    }
 }
 
 #[test]

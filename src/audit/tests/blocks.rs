@@ -235,7 +235,9 @@ fn what_stays_unverifiable_is_a_warning_after_ten_minutes() {
     world.heartbeat(609.0, "a", "1", 3);
     assert_eq!(world.only(Kind::UnverifiableBlock).severity, Severity::Info);
     world.heartbeat(610.0, "a", "1", 3);
-    assert_eq!(world.only(Kind::UnverifiableBlock).severity, Severity::Warning);
+    let finding = world.only(Kind::UnverifiableBlock);
+    assert_eq!((finding.severity, finding.amounts.exposure), (Severity::Warning, 70));
+    assert_eq!(finding.amounts.underpaid, 0);
 }
 
 #[test]
@@ -357,4 +359,35 @@ fn what_was_held_and_then_accepted_is_known_even_if_no_money_moved() {
     world.hear(told(12.0, "a 1#3", "p", "r/1/70F", "processed").with("effect", "failed"));
     world.heartbeat(700.0, "a", "1", 3);
     assert!(world.open(Kind::IndeterminateOutcome).is_empty());
+}
+
+#[test]
+fn a_window_proves_nothing_once_something_in_it_turned_out_failed() {
+    let fate = || told(300.0, "a 1#4", "p", "r/1/5", "effect_reported").with("effect", "failed");
+    let said = |mode: &str| {
+        let mut world = World::new();
+        world.heartbeat(0.0, "a", "1", 0);
+        world.hear(told(1.0, "a 1#1", "p", "r/1/5", "processed").with("guard_mode", mode));
+        world.hear(told(2.0, "a 1#2", "p", "r/2/5", "processed").with("guard_mode", mode));
+        let event = told(10.0, "a 1#3", "p", "r/9/7", "replay_blocked").window(2, 4);
+        world.hear(event.with("guard_mode", mode));
+        world.heartbeat(100.0, "a", "1", 3);
+        world
+    };
+    for mode in ["local", "shared"] {
+        let mut world = said(mode);
+        let finding = world.only(Kind::FalseBlock);
+        assert_eq!(
+            (finding.severity, finding.cause.as_str()),
+            (Severity::Critical, "not_in_window")
+        );
+        world.hear(fate());
+        world.heartbeat(400.0, "a", "1", 4);
+        assert_eq!(world.only(Kind::FalseBlock).severity, Severity::Warning, "{mode}");
+        // Booked after all.
+        let applied = told(401.0, "a 1#5", "p", "r/1/5", "effect_reported");
+        world.hear(applied.with("effect", "applied"));
+        world.heartbeat(500.0, "a", "1", 5);
+        assert_eq!(world.only(Kind::FalseBlock).severity, Severity::Critical, "{mode}");
+    }
 }

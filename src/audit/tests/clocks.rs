@@ -93,6 +93,23 @@ fn over_a_hole_it_is_told_when_the_hole_is_given_up() {
 }
 
 #[test]
+fn over_a_refused_number_it_is_told_whichever_came_last() {
+    for order in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
+        let mut world = World::new();
+        world.hear(event(9.0, "a 0#1"));
+        for seq in order {
+            match seq {
+                1 => world.hear(event(20.0, "a 1#1")),
+                2 => world.refuse("a", "1", 2),
+                _ => world.hear(event(10.0, "a 1#3")),
+            }
+        }
+        world.wait_until(30.0);
+        assert_eq!(falls(&world), (0, 1), "{order:?}");
+    }
+}
+
+#[test]
 fn over_a_restart_it_counts_only_if_the_older_run_was_over() {
     let restart = |goodbye: bool, at: f64| {
         let mut world = World::new();
@@ -108,6 +125,57 @@ fn over_a_restart_it_counts_only_if_the_older_run_was_over() {
     assert_eq!(restart(true, 8.0), (0, 1));
     assert_eq!(restart(true, 10.0), (0, 0));
     assert_eq!(restart(false, 8.0), (0, 0), "it may still have been running");
+}
+
+#[test]
+fn over_a_restart_holes_are_given_up_too() {
+    for (tail, begin) in [(true, false), (false, true), (true, true)] {
+        let mut world = World::new();
+        world.hear(event(20.0, "a 1#1"));
+        world.goodbye(21.0, "a", "1", 1 + u64::from(tail));
+        world.hear(event(10.0, &format!("a 2#{}", 1 + u64::from(begin))));
+        world.wait_until(30.0);
+        assert_eq!(falls(&world), (0, 0));
+        if tail {
+            world.give_up("a", "1", 2, 2);
+        }
+        if begin {
+            world.give_up("a", "2", 1, 1);
+        }
+        world.wait_until(60.0);
+        assert_eq!(falls(&world), (0, 1), "{tail} {begin}");
+    }
+}
+
+#[test]
+fn a_run_between_that_is_heard_later_had_not_ended() {
+    let mut world = World::new();
+    world.hear(event(20.0, "a 1#1"));
+    world.goodbye(21.0, "a", "1", 1);
+    world.hear(event(22.0, "a 3#1"));
+    world.hear(event(21.0, "a 2#1"));
+    world.hear(event(40.0, "a 2#2"));
+    world.goodbye(41.0, "a", "2", 2);
+    world.hear(event(23.0, "a 3#2"));
+    world.give_up("a", "3", 3, 3);
+    world.wait_until(60.0);
+    assert_eq!(falls(&world), (0, 0));
+}
+
+#[test]
+fn a_run_that_settled_nothing_hides_no_fall() {
+    for (goodbye, count) in [(true, 1), (false, 0)] {
+        let mut world = World::new();
+        world.hear(event(20.0, "a 1#1"));
+        world.goodbye(21.0, "a", "1", 1);
+        world.heartbeat(22.0, "a", "2", 0);
+        if goodbye {
+            world.goodbye(23.0, "a", "2", 0);
+        }
+        world.hear(event(10.0, "a 3#1"));
+        world.wait_until(60.0);
+        assert_eq!(falls(&world), (0, count), "{goodbye}");
+    }
 }
 
 #[test]

@@ -17,23 +17,31 @@ mod rooms;
 mod rows;
 mod shared;
 mod sources;
+mod stored;
 mod transitions;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Audit, Change, Finding, Kind, Settings, State};
+use self::stored::Stored;
+use super::{Audit, Change, Finding, Kind, Settings, State, SumKey};
 use crate::outcome::{
-    Body, Boot, Closed, Event, GivenUp, Heartbeat, Id, KeyedHash, Position, Record, Refused,
-    Silent, SourceName, SourceState, format_us, parse_us,
+    Amounts, Body, Boot, Closed, Event, GivenUp, Heartbeat, Id, KeyedHash, Position, Record,
+    Refused, Silent, SourceName, SourceState, format_us, parse_us,
 };
 
 /// A moment to begin at.
 const START: &str = "2026-11-01T00:00:00Z";
 
+/// Records after each of which a world is read back.
+const RESTARTS: i64 = 60;
+
 /// An audit in memory, its log, and the rows that it wrote.
 struct World {
     audit: Audit,
+    stored: Stored,
+    /// It is not read back after records.
+    lasts: bool,
     n: i64,
     received_us: i64,
     rows: BTreeMap<String, Finding>,
@@ -118,6 +126,8 @@ impl World {
     fn with(settings: Settings) -> Self {
         Self {
             audit: Audit::in_memory(settings, KeyedHash::new([3; 16])),
+            stored: Stored::default(),
+            lasts: false,
             n: 0,
             received_us: seconds(0.0),
             rows: BTreeMap::new(),
@@ -148,6 +158,35 @@ impl World {
                 }
             }
         }
+        // After each record, as long as that is quick.
+        if !self.lasts && (self.n <= RESTARTS || self.n % (50 * RESTARTS) == 0) {
+            self.assert_sums();
+            self.stored.take(&mut self.audit);
+            self.audit = self.stored.read_back(&mut self.audit);
+        }
+    }
+
+    /// The sums are those of the rows.
+    fn assert_sums(&self) {
+        let mut sums: BTreeMap<SumKey, (u64, u64, Amounts)> = BTreeMap::new();
+        for row in self.rows.values() {
+            let ledger = row.ledger.clone().unwrap_or_default();
+            let key = (row.kind, row.service.clone(), row.env.clone(), ledger);
+            let (confirmed, suspected, amounts) = sums.entry(key).or_default();
+            match row.state {
+                State::Confirmed => {
+                    *confirmed += 1;
+                    *amounts = amounts.plus(row.amounts);
+                }
+                State::Suspected => *suspected += 1,
+                State::Closed => {}
+            }
+        }
+        for (key, sums_of) in self.audit.book.sums() {
+            let told = (sums_of.open_confirmed, sums_of.open_suspected, sums_of.amounts);
+            assert_eq!(sums.remove(key).unwrap_or_default(), told, "{key:?}");
+        }
+        assert!(sums.is_empty(), "{sums:?}");
     }
 
     /// Receives an event at the time when it happened, or later.

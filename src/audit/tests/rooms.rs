@@ -126,6 +126,59 @@ fn only_the_first_acceptance_counts_also_where_it_told_no_version() {
     assert_eq!(found(events), [0, 0, 0]);
 }
 
+/// What became of the settlement of a round.
+fn fate(at: f64, who: &str, round: u32, effect: &str) -> Told {
+    told(at, who, "p", &format!("r/{round}/10"), "effect_reported").with("effect", effect)
+}
+
+#[test]
+fn a_settlement_tells_by_its_first_acceptance_also_where_that_failed() {
+    for effect in ["failed", "unknown"] {
+        let events = || {
+            vec![
+                told(0.0, "a 1#1", "p", "r/1/10", "processed").with("effect", effect),
+                state(5.0, "a 1#2", 2, 6),
+                state(9.0, "a 1#3", 1, 5),
+            ]
+        };
+        assert_eq!(found(events), [0, 0, 0]);
+    }
+}
+
+#[test]
+fn what_became_of_it_decides_whether_it_tells() {
+    let events = |fates: &'static [(&str, &str)]| {
+        move || {
+            let mut events = vec![state(0.0, "a 1#1", 1, 6), state(5.0, "a 1#4", 2, 5)];
+            let fate = |(who, effect): &(&str, &str)| {
+                let at = if *who == "a 1#2" { 1.0 } else { 2.0 };
+                fate(at, who, 1, effect)
+            };
+            events.extend(fates.iter().map(fate));
+            events
+        }
+    };
+    assert_eq!(found(events(&[("a 1#2", "failed")])), [0, 0, 0]);
+    assert_eq!(found(events(&[("a 1#2", "unknown")])), [0, 0, 0]);
+    assert_eq!(found(events(&[("a 1#2", "failed"), ("a 1#3", "applied")])), [1, 0, 0]);
+    assert_eq!(found(events(&[("a 1#2", "applied"), ("a 1#3", "failed")])), [0, 0, 0]);
+}
+
+#[test]
+fn where_it_is_not_known_which_acceptance_was_the_first_it_tells_nothing() {
+    let events = |gap: f64| {
+        move || {
+            vec![
+                state(0.0, "a 1#1", 1, 6),
+                state(9.0, "a 1#2", 2, 5),
+                told(9.0 + gap, "b 1#1", "p", "r/2/10", "processed"),
+            ]
+        }
+    };
+    assert_eq!(found(events(0.5)), [0, 0, 0]);
+    assert_eq!(found(events(1.5)), [1, 0, 0]);
+}
+
 #[test]
 fn two_contents_of_one_version_need_no_order() {
     let events = || vec![torn(0.0, "a 1#1", 1, 7, "x"), torn(0.0, "b 1#1", 2, 7, "y")];
@@ -199,8 +252,8 @@ fn what_the_facts_let_go_of_stays_counted_with_its_evidence() {
     let finding = world.only(Kind::VersionRegression);
     assert_eq!((finding.count, finding.state), (1, State::Confirmed));
     assert_eq!((finding.witnesses.len(), finding.first_us), (2, seconds(0.0)));
-    let stored: Vec<_> = world.audit.facts.rooms.take_changed();
-    assert!(postcard::to_allocvec(stored[0].1).unwrap().len() < 1_024);
+    let stored: Vec<_> = world.audit.facts.rooms.values().collect();
+    assert!(postcard::to_allocvec(stored[0]).unwrap().len() < 1_024);
 }
 
 #[test]

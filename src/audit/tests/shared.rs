@@ -37,6 +37,7 @@ fn all_sources_together_show_what_a_shared_window_holds() {
     assert_eq!((finding.state, finding.severity), (State::Confirmed, Severity::Critical));
     assert_eq!((finding.cause.as_str(), finding.amounts.underpaid), ("not_in_window", 70));
     assert_eq!(finding.coverage, Coverage::Blind);
+    assert_eq!(finding.witnesses[0].text, None, "what was not heard of does not matter");
 }
 
 #[test]

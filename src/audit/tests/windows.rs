@@ -294,6 +294,62 @@ fn numbers_that_were_not_given_under_the_lock_are_not_in_order() {
 }
 
 #[test]
+fn threads_that_number_what_they_did_crosswise_lose_nothing() {
+    let processed = |list: &[u64]| list.iter().map(|len| ("processed", *len)).collect::<Vec<_>>();
+    for (list, apart, lost) in [
+        // The first two of a player, with nothing before nor after.
+        (processed(&[2, 1]), 0.01, 0),
+        (processed(&[2, 1]), 2.0, 1),
+        (processed(&[1, 3, 2]), 0.01, 0),
+        // Three threads.
+        (processed(&[3, 2, 1]), 0.01, 0),
+        (processed(&[3, 1, 2, 4]), 0.01, 0),
+        // In no order is this right.
+        (processed(&[2, 3, 2, 3]), 0.01, 1),
+        (processed(&[4, 1]), 0.01, 1),
+        // A refusal between the two words of an acceptance.
+        (vec![("evicted", 3), ("processed", 4), ("replay_blocked", 3)], 0.01, 0),
+        (vec![("evicted", 3), ("processed", 4), ("replay_blocked", 2)], 0.01, 1),
+    ] {
+        let mut world = World::new();
+        for (i, (outcome, len)) in list.iter().enumerate() {
+            let signature = format!("A/{i}/5");
+            let who = format!("a 1#{}", i + 1);
+            let at = 1.0 + apart * i as f64;
+            world.hear(told(at, &who, "p", &signature, outcome).window(*len, 4));
+        }
+        world.wait_until(60.0);
+        assert_eq!(causes(&world).len(), lost, "{list:?} {apart}");
+    }
+}
+
+#[test]
+fn what_comes_after_threads_shows_that_they_did_not_cross() {
+    let mut world = World::new();
+    for (at, who, signature, len) in
+        [(1.0, "a 1#1", "A/1/5", 2), (1.01, "a 1#2", "B/1/5", 1), (9.0, "a 1#3", "C/1/5", 2)]
+    {
+        world.hear(told(at, who, "p", signature, "processed").window(len, 4));
+    }
+    world.wait_until(60.0);
+    assert_eq!(causes(&world), ["cleared"]);
+}
+
+#[test]
+fn a_refusal_between_two_evictions_makes_no_difference() {
+    let event = |i: usize| match i {
+        0 => told(1.0, "a 1#1", "p", "A/1/5", "processed").window(4, 4),
+        1 => told(3.0, "a 1#2", "p", "A/1/5", "evicted").window(3, 4),
+        2 => told(5.0, "a 1#3", "p", "B/1/5", "replay_blocked").window(3, 4),
+        3 => told(7.0, "a 1#4", "p", "B/1/5", "evicted").window(2, 4),
+        _ => told(9.0, "a 1#5", "p", "C/1/5", "processed").window(3, 4),
+    };
+    for order in orders() {
+        assert_eq!(in_order(&order, &event), [("cleared".into(), 1, 1)], "{order:?}");
+    }
+}
+
+#[test]
 fn an_eviction_that_told_no_window_still_took_something() {
     let mut world = World::new();
     world.hear(told(0.0, "a 1#1", "p", "A/1/5", "processed").window(3, 4));
@@ -465,4 +521,69 @@ fn sources_of_a_service_with_different_capacities_are_told_once_for_each() {
         world.hear(told(9.0, who, "p", "r/9/5", "processed").with("window", window));
     }
     assert_eq!(world.only(Kind::CapMismatch).count, 1, "one of rooms, none of players");
+}
+
+#[test]
+fn a_game_that_began_in_turn_later_was_not_yet_the_newest() {
+    // As of `C/1`, `B/1` is known by a late acceptance alone, and `A/1` is live.
+    let mut world = World::new();
+    world.hear(told(1.0, "a 1#1", "p", "A/1/5", "processed").window(1, 1));
+    world.hear(told(2.0, "a 1#2", "p", "B/1/5", "late_accepted").window(1, 2));
+    world.hear(told(3.0, "a 1#3", "p", "C/1/5", "processed").window(1, 1));
+    world.hear(told(4.0, "a 1#4", "p", "B/1/6", "processed"));
+    world.wait_until(60.0);
+    assert_eq!(world.only(Kind::UndersizedWindow).count, 1);
+}
+
+#[test]
+fn a_refusal_that_says_the_same_is_news_after_what_told_no_window() {
+    let event = |i: usize| match i {
+        0 => told(1.0, "a 1#1", "p", "A/1/5", "processed").window(4, 4),
+        1 => told(2.0, "a 1#2", "p", "B/1/5", "processed"),
+        2 => told(3.0, "a 1#3", "p", "B/1/5", "replay_blocked").window(4, 4),
+        _ => told(4.0, "a 1#4", "p", "B/1/5", "replay_blocked").window(3, 4),
+    };
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [2, 0, 1, 3]] {
+        let mut world = World::new();
+        for i in order {
+            world.hear(event(i));
+        }
+        world.wait_until(60.0);
+        assert_eq!(causes(&world), ["on_block"], "{order:?}");
+    }
+}
+
+#[test]
+fn what_comes_again_leaves_a_window_that_holds_too_many() {
+    let world = said(&[
+        ("A/1/5", "replay_blocked", 3, 1),
+        ("B/1/5", "processed", 3, 1),
+        ("A/1/5", "processed", 1, 1),
+    ]);
+    assert_eq!(causes(&world), ["cleared"]);
+}
+
+#[test]
+fn what_stood_only_later_needed_no_place_then() {
+    let mut world = World::new();
+    world.hear(told(1.0, "a 1#1", "p", "A/1/5", "processed"));
+    let unknown = told(3.0, "a 1#2", "p", "B/1/5", "processed").window(1, 1);
+    world.hear(unknown.with("effect", "unknown"));
+    world.hear(told(3.5, "a 1#3", "p", "B/1/5", "processed"));
+    world.wait_until(60.0);
+    assert!(world.open(Kind::UndersizedWindow).is_empty());
+}
+
+#[test]
+fn what_turns_out_to_have_been_booked_gave_no_place_back() {
+    let mut world = World::new();
+    let failed = told(1.0, "a 1#1", "p", "A/1/5", "processed").window(4, 4);
+    world.hear(failed.with("effect", "failed"));
+    world.hear(told(10.0, "a 1#2", "p", "B/1/5", "evicted").window(2, 4));
+    world.wait_until(30.0);
+    assert_eq!(causes(&world), [""; 0]);
+    let report = told(31.0, "a 1#3", "p", "A/1/5", "effect_reported");
+    world.hear(report.with("effect", "applied"));
+    world.wait_until(60.0);
+    assert_eq!(causes(&world), ["cleared"]);
 }

@@ -114,7 +114,11 @@ fn outcome(object: &Object<'_>) -> Result<Outcome, Problem> {
     match optional(object, "outcome", field::word::<Outcome>)? {
         Some(outcome) => Ok(outcome),
         None if object.get("effect").is_some() => Ok(Outcome::EffectReported),
-        None => field::word::<Outcome>("outcome", needed(object, "", "outcome")?),
+        None => Err(Problem::at(
+            "missing",
+            "outcome",
+            "is missing; send it, or effect alone to tell what became of an earlier acceptance",
+        )),
     }
 }
 

@@ -81,13 +81,16 @@ fn storms(key: &Key, story: &[&Told], expected: &mut Expected) {
 fn disagreements(key: &Key, story: &[&Told], expected: &mut Expected) {
     let (accepted, blocks) = (acceptances(story, &key.2), blocks(story, &key.2));
     let about = || About::Key(key.clone());
-    let known = |block: &Told| accepted.iter().any(|it| it.surely_before(block));
+    // Of two that raced, each may refuse what it has accepted itself.
+    let known = |block: &Told, other: &Told| {
+        accepted.iter().any(|it| it.surely_before(block) && it.surely_before(other))
+    };
     let perhaps_known = |block: &Told| accepted.iter().any(|it| it.before(block).1);
     let (mut surely, mut perhaps) = (false, false);
     for block in &blocks {
         let elsewhere = accepted.iter().filter(|it| it.event.from != block.event.from);
         for it in elsewhere.filter(|it| !it.surely_before(block)) {
-            surely |= block.surely_before(it) || known(block);
+            surely |= block.surely_before(it) || known(block, it);
             perhaps |= block.before(it).1 || perhaps_known(block);
         }
     }

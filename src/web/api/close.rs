@@ -16,6 +16,7 @@ const NOTE_BYTES_MAX: usize = 4_096;
 
 /// A person's decision.
 #[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CloseRequest {
     /// Why, in a word or two: 1 to 256 bytes.
     reason: String,
@@ -39,6 +40,7 @@ pub struct CloseAnswer {
     (status = 403, description = "Sent by a page of another site", body = ErrorBody),
     (status = 404, description = "There is no such finding", body = ErrorBody),
     (status = 409, description = "It is closed already", body = ErrorBody),
+    (status = 415, description = "Not JSON", body = ErrorBody),
     (status = 429, description = "The collector is behind", body = ErrorBody),
     (status = 503, description = "The collector can't write", body = ErrorBody),
 ))]

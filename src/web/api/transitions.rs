@@ -8,9 +8,9 @@ use crate::outcome::format_us;
 use crate::store::transitions::TransitionCount;
 use crate::store::{Store, StoreError};
 use crate::web::AppState;
-use crate::web::error::{ApiError, ErrorBody};
+use crate::web::error::{ApiError, ErrorBody, Problem};
 use crate::web::query::Params;
-use crate::web::summary::RATE_MINUTES;
+use crate::web::summary::{self, RATE_MINUTES};
 
 /// Moves of one sort in one minute.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -43,6 +43,7 @@ pub struct Transitions {
     params(("name" = String, Path)), responses(
     (status = 200, body = Transitions),
     (status = 400, description = "A parameter is wrong", body = ErrorBody),
+    (status = 404, description = "Nothing was heard of such a service", body = ErrorBody),
     (status = 503, description = "The database does not answer", body = ErrorBody),
 ))]
 pub(in crate::web) async fn list(
@@ -51,7 +52,14 @@ pub(in crate::web) async fn list(
     state: web::Data<AppState>,
 ) -> Result<web::Json<Transitions>, ApiError> {
     Params::parse(request.query_string(), &[])?;
-    let counts = read(&state.store, &name, state.clock.now_us()).await?;
+    let now_us = state.clock.now_us();
+    let counts = read(&state.store, &name, now_us).await?;
+    if counts.is_empty()
+        && summary::read(&state.store, now_us, Some(&name)).await?.services.is_empty()
+    {
+        let told = format!("Nothing was heard of service {name}. /api/v1/services lists them.");
+        return Err(Problem::not_found(told).into());
+    }
     Ok(web::Json(Transitions { transitions: counts.iter().map(view).collect(), next: None }))
 }
 
