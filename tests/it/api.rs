@@ -203,6 +203,11 @@ async fn a_decision_is_checked_before_it_is_written() {
     assert_eq!(told.status, 400);
     let told = app.post(&path, &json!({"note": "no reason"})).await;
     assert_eq!((told.status, &told.json()["error"]["code"]), (400, &json!("bad_body")));
+    let told = app.post(&path, &json!({"reason": "x", "noet": "a slip"})).await;
+    assert_eq!((told.status, &told.json()["error"]["code"]), (400, &json!("bad_body")));
+    let text = [("content-type", "text/plain")];
+    let told = app.post_raw(&path, &text, br#"{"reason":"x"}"#.to_vec()).await;
+    assert_eq!((told.status, &told.json()["error"]["code"]), (415, &json!("unknown_content_type")));
     let told = app.post("/api/v1/findings/abc/close", &json!({"reason": "x"})).await;
     assert_eq!(told.status, 404);
     let headers = [("content-type", "application/json"), ("origin", "http://evil.example")];

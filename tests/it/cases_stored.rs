@@ -60,6 +60,8 @@ impl Collector {
             metrics,
             clock: clock_of_judge,
             settings,
+            // So few that all that is moved is moved while the case runs.
+            pending_rows: 4,
         };
         let judge = Judge::open(parts).await.unwrap();
         Self { url: url.into(), clock: clock.clone(), store, ingest, judge, reopen }

@@ -103,7 +103,7 @@ async fn each_difference_is_named_and_a_rebuild_mends_it_and_tells_nobody() {
         "UPDATE rollups SET count = count + 1",
         "DELETE FROM findings WHERE kind = 'duplicate_leak'",
         "UPDATE finding_sums SET exposure = '7' WHERE kind = 'duplicate_leak'",
-        "DELETE FROM players WHERE player = (SELECT min(player) FROM players)",
+        "INSERT INTO players (player, body) VALUES (1, x'01')",
     ] {
         execute(&database, statement).await;
     }
@@ -119,6 +119,9 @@ async fn each_difference_is_named_and_a_rebuild_mends_it_and_tells_nobody() {
     let rebuilt = run("rebuild", &database);
     assert_eq!(rebuilt.status.code(), Some(0), "{:?}", String::from_utf8(rebuilt.stderr));
     is_right(&database);
+    execute(&database, "DELETE FROM players").await;
+    assert!(told(&run("verify", &database)).contains("rows differ"));
+    assert_eq!(run("rebuild", &database).status.code(), Some(0));
     process = process.restart().await;
     assert_eq!(findings(&process).await, before);
     is_right(&database);

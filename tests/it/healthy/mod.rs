@@ -72,7 +72,7 @@ fn healthy_fleets_are_met_with_silence() {
         all.add(seen);
         found.into_keys().for_each(|sort| wrong.entry(sort).or_default().push(seed));
     }
-    println!("{all:?}");
+    println!("{all:?} {wrong:?}");
     assert!(wrong.is_empty(), "of {fleets} fleets\n{}", told(wrong));
     assert!(all.blocks > 10 * fleets && all.unverifiable > fleets / 10, "{all:?}");
 }

@@ -59,6 +59,8 @@ pub struct Plan {
     pub ahead_us: Vec<i64>,
     /// Threads stamp before they wait for the lock, so long at most.
     pub stamped_before_us: i64,
+    /// Threads take their number after the lock, so late at most.
+    pub numbered_after_us: i64,
     /// How long a batch waits for company.
     pub gather_us: i64,
     /// So many of 100 batches are sent again because no answer came, or come only at a later try.
@@ -108,6 +110,12 @@ impl Plan {
         // Who forgets can't tell what is late from what is in turn.
         let tells_late = mode == Some(GuardMode::Shared) || games == Games::Punctual;
         let tight = games != Games::Mixed && balance == Balance::ByPlayer;
+        let states = tells_late && dice.chance(40);
+        // Which of two games began first, and which version came first, is told by number alone.
+        let numbered_after_us =
+            if states { 0 } else { Dice::new(seed ^ 0x7d).pick(&[0, 0, 2_000, 20_000]) };
+        let tight = tight && numbered_after_us == 0;
+        let spare = if numbered_after_us > 0 { 40 } else { 0 };
         Self {
             seed,
             instances,
@@ -115,7 +123,7 @@ impl Plan {
             balance,
             mode,
             scope: dice.pick(&[WindowScope::Player, WindowScope::Player, WindowScope::Room]),
-            capacity: if tight && dice.chance(60) { 4 } else { 5 + dice.below(4) },
+            capacity: if tight && dice.chance(60) { 4 } else { 5 + spare + dice.below(4) },
             games,
             evictions: dice.pick(&[
                 Evictions::WithTheAcceptance,
@@ -128,11 +136,12 @@ impl Plan {
             ahead_us: (0..instances).map(|_| dice.between(-150_000, 150_000)).collect(),
             // The stamps of who does not count are all that tells the order: taken under the lock.
             stamped_before_us: if numbered { dice.pick(&[0, 0, 2_000, 200_000]) } else { 0 },
+            numbered_after_us,
             gather_us: dice.pick(&[1_000, 100_000, 1_000_000]),
             troubled: dice.pick(&[0, 5, 30]),
             refs: dice.chance(30),
             messages: dice.chance(30),
-            states: tells_late && dice.chance(40),
+            states,
             renamed: dice.chance(40),
             kept: dice.chance(60),
             install_us: if warm { BEGIN_US + SECOND_US * dice.between(5, 60) } else { BEGIN_US },

@@ -11,6 +11,7 @@ use dedupwatch::outcome::{
     SourceState, Window, WindowScope,
 };
 
+use super::dice::Dice;
 use super::plan::{Balance, Evictions, Plan};
 use super::script::{Delivery, Restart, Step, What, id};
 use super::{BEGIN_US, SECOND_US};
@@ -26,6 +27,8 @@ pub struct Said {
     pub at_us: i64,
     pub instance: usize,
     pub words: Words,
+    /// When its thread takes its number.
+    pub numbered_us: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +67,7 @@ struct World<'a> {
     instances: Vec<Instance>,
     shared: BTreeMap<(usize, Option<Id>), SignatureWindow>,
     moved: usize,
+    threads: Dice,
     /// The games of each player by first settlement.
     games: BTreeMap<usize, Vec<Game>>,
     play: Play,
@@ -76,6 +80,7 @@ pub fn play(plan: &Plan, steps: &[Step]) -> Play {
         instances: (0..plan.instances).map(|at| Instance::new(plan, at)).collect(),
         shared: BTreeMap::new(),
         moved: 0,
+        threads: Dice::new(plan.seed ^ 0x7e),
         games: BTreeMap::new(),
         play: Play::default(),
     };
@@ -170,6 +175,7 @@ impl World<'_> {
             return;
         }
         let before = window.len() as u64;
+        let numbered_us = at_us + self.threads.between(0, plan.numbered_after_us);
         let decision = window.check(signature);
         let games = self.games.entry(delivery.player).or_default();
         let game = |signature: &Signature| signature.game().cloned().unwrap();
@@ -195,7 +201,8 @@ impl World<'_> {
                     event.window.map(|window| Window { len: before - left, ..window });
                 (eviction.reference, eviction.message_id) = (None, None);
                 (eviction.state_version, eviction.state_hash) = (None, None);
-                self.tell(at, eviction, at_us);
+                let numbered_us = at_us + self.threads.between(0, numbered_us - at_us);
+                self.tell(at, eviction, at_us, numbered_us);
             }
         } else if plan.evictions == Evictions::WithTheAcceptance {
             event.evicted = decision.evicted;
@@ -203,7 +210,7 @@ impl World<'_> {
         if event.outcome == Outcome::ReplayBlocked {
             event.reason = (key.len() % 2 == 0).then_some(Reason::Replay);
         }
-        self.tell(at, event, at_us);
+        self.tell(at, event, at_us, numbered_us);
     }
 
     /// What a settlement carries.
@@ -217,7 +224,7 @@ impl World<'_> {
         }
     }
 
-    fn tell(&mut self, at: usize, mut event: Event, at_us: i64) {
+    fn tell(&mut self, at: usize, mut event: Event, at_us: i64, numbered_us: i64) {
         let instance = &mut self.instances[at];
         instance.seq += 1;
         if self.plan.numbered {
@@ -232,7 +239,24 @@ impl World<'_> {
             assert!(self.play.accepted.insert(key), "not healthy: {event:?}");
         }
         let words = Words::Event(Box::new(event));
-        self.play.said.push(Said { at_us, instance: at, words });
+        self.play.said.push(Said { at_us, instance: at, words, numbered_us });
+    }
+
+    /// Threads took their numbers in the order in which they came to it.
+    fn number(&mut self, at: usize) {
+        let (from, boot) = (&self.instances[at].from, Some(self.instances[at].boot));
+        let mut run: Vec<(i64, &mut Event)> = Vec::new();
+        for said in &mut self.play.said {
+            match &mut said.words {
+                Words::Event(event) if event.from == *from && event.boot == boot => {
+                    run.push((said.numbered_us, event));
+                }
+                _ => {}
+            }
+        }
+        let seqs: Vec<Option<u64>> = run.iter().map(|(_, event)| event.seq).collect();
+        run.sort_by_key(|(numbered_us, event)| (*numbered_us, event.seq));
+        run.into_iter().zip(seqs).for_each(|((_, event), seq)| event.seq = seq);
     }
 
     fn restart(&mut self, restart: &Restart, at_us: i64) {
@@ -240,6 +264,7 @@ impl World<'_> {
         if self.instances[at].up_us > at_us {
             return;
         }
+        self.number(at);
         if restart.goodbye {
             self.heartbeat(at, at_us, SourceState::Closing);
         } else {
@@ -286,13 +311,14 @@ impl World<'_> {
             state,
         };
         let words = Words::Heartbeat(heartbeat);
-        self.play.said.push(Said { at_us, instance: at, words });
+        self.play.said.push(Said { at_us, instance: at, words, numbered_us: at_us });
     }
 
     fn end(&mut self, now_us: i64) {
         self.beat(now_us + AFTER_US);
         for at in 0..self.instances.len() {
             let at_us = now_us.max(self.instances[at].up_us) + AFTER_US;
+            self.number(at);
             self.heartbeat(at, at_us, SourceState::Closing);
         }
     }

@@ -50,7 +50,7 @@ pub fn judge(world: &World, verdicts: &mut Verdicts) {
 
 /// A key once blocked while somebody was blind stays unverifiable: its first block decides. Which
 /// one that is may not be known.
-fn coverage_of_first(
+pub fn coverage_of_first(
     world: &World,
     key: &Key,
     blocks: &[&Event],
@@ -76,7 +76,7 @@ fn coverage_of_first(
 }
 
 /// Its window is known, and so does not hold a key that nobody ever accepted.
-fn is_proven(world: &World, block: &Event) -> bool {
+pub fn is_proven(world: &World, block: &Event) -> bool {
     matches!(block.reason, None | Some(Reason::Replay))
         && block.window.is_some_and(|window| {
             window.len == 0

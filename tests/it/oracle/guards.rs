@@ -10,6 +10,7 @@ use dedupwatch::outcome::{
 
 use super::BEGIN_US;
 use super::dice::Dice;
+use super::extras::Extras;
 use super::guard::Guard;
 use super::stream::{Entry, Said, Stream};
 
@@ -46,6 +47,7 @@ struct Delivery {
     late: bool,
     reference: Option<Id>,
     reversal_of: Option<Id>,
+    message: Option<Id>,
 }
 
 struct Play<'a> {
@@ -59,6 +61,7 @@ struct Play<'a> {
     rounds: BTreeMap<String, u64>,
     refs: bool,
     next_ref: u64,
+    extras: Extras,
 }
 
 /// A stream of this seed.
@@ -75,6 +78,7 @@ pub fn stream(dice: &mut Dice) -> Stream {
     let names = &["a", "b", "c"][..dice.index(3) + 1];
     let guards = names.iter().map(|name| Guard::new(dice, name, mix.calm)).collect();
     let refs = dice.chance(30);
+    let extras = Extras::new(dice);
     let steps = dice.between(4, 45);
     let mut play = Play {
         dice,
@@ -87,6 +91,7 @@ pub fn stream(dice: &mut Dice) -> Stream {
         rounds: BTreeMap::new(),
         refs,
         next_ref: 0,
+        extras,
     };
     for at in 0..play.guards.len() {
         play.heartbeat(at, SourceState::Running);
@@ -118,15 +123,55 @@ impl Play<'_> {
             self.restart(at);
         }
         let delivery = if self.dice.chance(self.mix.repeat) && !self.known.is_empty() {
-            self.dice.pick(&self.known).clone()
+            self.again()
         } else if self.dice.chance(self.mix.late) && !self.held_back.is_empty() {
             let at = self.dice.index(self.held_back.len());
             self.held_back.remove(at)
         } else {
             self.new_delivery()
         };
-        self.known.push(delivery.clone());
-        self.deliver(at, &delivery);
+        if let Some((at, report)) = self.extras.report(self.dice, self.guards.len()) {
+            let from = self.guards[at].from.clone();
+            self.tell(at, Event { from, ..report }, false);
+        }
+        self.deliver_often(at, delivery);
+    }
+
+    /// A delivery is tried again at once, or its message settles others too.
+    fn deliver_often(&mut self, mut at: usize, mut delivery: Delivery) {
+        let stuck = self.dice.chance(self.mix.fault / 3);
+        if stuck {
+            // Claimed, and never released.
+            let guard = &mut self.guards[at];
+            let place = guard.place(&delivery.player, &delivery.signature);
+            guard.windows.entry(place).or_default().push_back(delivery.signature.clone());
+        }
+        let storm = stuck || self.dice.chance(self.mix.repeat / 4);
+        let table = !storm && delivery.message.is_some() && self.dice.chance(25);
+        for _ in 0..if storm || table { self.dice.between(2, 4) } else { 1 } {
+            self.known.push(delivery.clone());
+            self.deliver(at, &delivery);
+            self.now_us += self.dice.between(1, 1_100_000);
+            if table {
+                let message = delivery.message;
+                delivery = Delivery { message, ..self.new_delivery() };
+            } else if storm && self.dice.chance(20) {
+                at = self.dice.index(self.guards.len());
+            }
+        }
+    }
+
+    /// The same again, as a retry or by mistake as something else.
+    fn again(&mut self) -> Delivery {
+        let mut delivery = self.dice.pick(&self.known).clone();
+        delivery.message = self.extras.message(self.dice, delivery.message.as_ref());
+        if self.refs && self.dice.chance(20) {
+            self.next_ref += u64::from(self.dice.chance(50));
+            delivery.reference = Some(id(&format!("ref-{}", self.next_ref)));
+        }
+        delivery.reference =
+            delivery.reference.filter(|one| delivery.reversal_of.as_ref() != Some(one));
+        delivery
     }
 
     /// A settlement of the player's current game, or of the next one.
@@ -143,6 +188,7 @@ impl Play<'_> {
                     late: false,
                     reference: None,
                     reversal_of: undone.reference,
+                    message: self.extras.message(self.dice, None),
                     ..undone
                 };
             }
@@ -158,7 +204,9 @@ impl Play<'_> {
             id(&format!("ref-{}", self.next_ref))
         });
         let reference = reference.filter(|_| self.dice.chance(85));
-        let delivery = Delivery { player, signature, late: false, reference, reversal_of: None };
+        let message = self.extras.message(self.dice, None);
+        let (late, reversal_of) = (false, None);
+        let delivery = Delivery { player, signature, late, reference, reversal_of, message };
         if self.dice.chance(self.mix.late) {
             self.held_back.push(Delivery { late: true, ..delivery.clone() });
         }
@@ -181,6 +229,7 @@ impl Play<'_> {
         event.guard_mode = guard.mode;
         event.reference = delivery.reference.clone();
         event.reversal_of = delivery.reversal_of.clone();
+        event.message_id = delivery.message.clone();
         event.reason = *self.dice.pick(&[None, Some(Reason::Replay)]);
         let accepts = match fault.then(|| self.dice.below(8)) {
             None | Some(0 | 1) => !seen,
@@ -246,9 +295,15 @@ impl Play<'_> {
                     Some(Reason::Ttl),
                 ]);
                 (eviction.effect, eviction.reference, eviction.reversal_of) = (None, None, None);
+                eviction.message_id = None;
                 self.tell(at, eviction, true);
             }
         }
+        if self.dice.chance(self.mix.fault / 3) {
+            event.booked_room = Some(id("r1"));
+        }
+        self.extras.state(self.dice, &mut event);
+        self.extras.accepted(self.dice, at, &event);
         self.tell(at, event, true);
     }
 

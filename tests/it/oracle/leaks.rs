@@ -60,16 +60,16 @@ fn surplus<'a>(world: &World, key: &Key, all: &[&'a Event]) -> Option<Vec<&'a Ev
         by_ref.entry(event.reference.as_ref()).or_default().push(event);
     }
     let mut surplus = Vec::new();
-    let mut others_stand = false;
+    let mut others_stand = Vec::new();
     for (reference, events) in &by_ref {
         let Some(reference) = reference else { continue };
         let (stands, too_many) = of_ref(world, key, reference, events)?;
-        others_stand |= stands > 0;
+        others_stand.extend(earliest(events, stands));
         surplus.extend(latest(events, too_many));
     }
-    if let Some(events) = by_ref.get(&None) {
-        let may = usize::from(!others_stand);
-        surplus.extend(latest(events, events.len().saturating_sub(may)));
+    for of_one in world.uses(by_ref.get(&None).map_or(&[][..], Vec::as_slice)) {
+        let named = others_stand.iter().any(|it| world.is_one_use(of_one[0], it));
+        surplus.extend(latest(&of_one, of_one.len() - usize::from(!named)));
     }
     Some(surplus)
 }
@@ -78,6 +78,13 @@ fn latest<'a>(events: &[&'a Event], n: usize) -> Vec<&'a Event> {
     let mut events = events.to_vec();
     events.sort_by_key(|event| (event.occurred_us, event.boot, event.seq));
     events.split_off(events.len() - n)
+}
+
+fn earliest<'a>(events: &[&'a Event], n: usize) -> Vec<&'a Event> {
+    let mut events = events.to_vec();
+    events.sort_by_key(|event| (event.occurred_us, event.boot, event.seq));
+    events.truncate(n);
+    events
 }
 
 /// How many acceptances of a ref stand, and how many of them are too many.

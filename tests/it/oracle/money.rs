@@ -7,7 +7,7 @@ use dedupwatch::audit::{Kind, Severity};
 use dedupwatch::outcome::{Amounts, Effect, Event, GuardMode, Outcome, Reason};
 
 use super::verdict::{Verdict, Verdicts};
-use super::world::{Coverage, Key, World, before, key_of};
+use super::world::{Coverage, Key, SKEW_US, World, before, key_of};
 
 /// How long it may still be made good (`block_grace`).
 const GRACE_US: i64 = 30_000_000;
@@ -39,16 +39,21 @@ fn failed(world: &World, key: &Key, all: &[&Event], verdicts: &mut Verdicts) {
     let mut answers: Vec<(bool, Coverage)> = Vec::new();
     for first in firsts {
         let perhaps_booked = undecided || perhaps_evicted(first);
+        let fate = world.fates.of(first);
         let by_then = Event {
-            occurred_us: first.occurred_us + GRACE_US,
+            occurred_us: fate.occurred_us + GRACE_US,
             boot: None,
             seq: None,
-            ..first.clone()
+            ..fate.clone()
         };
-        let at = [first, &by_then].map(|event| {
+        // What is not heard of others by then, within what clocks may differ, shows later.
+        let just_before = Event { occurred_us: by_then.occurred_us - SKEW_US, ..by_then.clone() };
+        let at = [first, &by_then, &just_before].map(|event| {
             world.coverage(&key.ledger, event.occurred_us - world.rules.horizon_us, event)
         });
-        answers.extend([0, 1].map(|i| (perhaps_booked, at[0][i].max(at[1][i]))));
+        for i in [0, 1] {
+            answers.extend([1, 2].map(|j| (perhaps_booked, at[0][i].max(at[j][i]))));
+        }
     }
     let (perhaps_booked, coverage) = answers[0];
     let sure = world.lasting && answers.iter().all(|answer| *answer == answers[0]);

@@ -99,13 +99,14 @@ fn event(dice: &mut Dice, teller: &mut Teller, now_us: i64) -> Event {
         Outcome::ReplayBlocked,
         Outcome::Evicted,
         Outcome::Unknown,
+        Outcome::EffectReported,
     ]);
     let player = id(dice.pick::<&str>(&["p", "q"]));
     let signature = signature(dice);
     let mut event = Event::new(named(teller.name), player, signature, outcome);
     event.occurred_us = now_us;
     event.guard_mode = if dice.chance(5) { Some(GuardMode::Off) } else { teller.mode };
-    if dice.chance(60) {
+    if outcome != Outcome::EffectReported && dice.chance(60) {
         let scope = *dice.pick(&[WindowScope::Player, WindowScope::Player, WindowScope::Room]);
         event.window = Some(Window { len: dice.below(5), cap: dice.below(5), scope });
     }
@@ -113,6 +114,7 @@ fn event(dice: &mut Dice, teller: &mut Teller, now_us: i64) -> Event {
     if event.is_acceptance() {
         accepted(dice, &mut event);
     }
+    told_beside(dice, &mut event);
     teller.seq += 1;
     if event.is_acceptance() && teller.seq.is_multiple_of(6) {
         event.booked_room = Some(id("s"));
@@ -136,14 +138,36 @@ fn reason(dice: &mut Dice, outcome: Outcome) -> Option<Reason> {
     (!fitting.is_empty() && dice.chance(60)).then(|| *dice.pick(&fitting))
 }
 
+const EFFECTS: [Effect; 3] = [Effect::Applied, Effect::Failed, Effect::Unknown];
+
+fn reference(dice: &mut Dice) -> Option<Id> {
+    dice.chance(25).then(|| id(dice.pick::<&str>(&["x", "y"])))
+}
+
+/// What goes with other outcomes too.
+fn told_beside(dice: &mut Dice, event: &mut Event) {
+    match event.outcome {
+        Outcome::EffectReported => {
+            event.effect = Some(*dice.pick(&EFFECTS));
+            event.reference = reference(dice);
+        }
+        Outcome::ReplayBlocked => event.reference = reference(dice),
+        _ => {}
+    }
+    if dice.chance(25) {
+        event.message_id = Some(id(dice.pick::<&str>(&["m", "n", "o"])));
+    }
+    if dice.chance(40) {
+        event.state_version = Some(dice.below(4));
+        event.state_hash = dice.chance(70).then(|| id(dice.pick::<&str>(&["h", "i"])));
+    }
+}
+
 fn accepted(dice: &mut Dice, event: &mut Event) {
-    let effects = [Effect::Applied, Effect::Failed, Effect::Unknown];
-    event.effect = dice.chance(25).then(|| *dice.pick(&effects));
-    let reference = |dice: &mut Dice| -> Option<Id> {
-        dice.chance(25).then(|| id(dice.pick::<&str>(&["x", "y"])))
-    };
+    event.effect = dice.chance(25).then(|| *dice.pick(&EFFECTS));
     event.reference = reference(dice);
-    event.reversal_of = reference(dice).filter(|_| dice.chance(50));
+    let undone = reference(dice).filter(|undone| event.reference.as_ref() != Some(undone));
+    event.reversal_of = undone.filter(|_| dice.chance(50));
     if dice.chance(15) {
         event.evicted.push(signature(dice));
     }

@@ -64,6 +64,10 @@ fn conflicts(world: &World, verdicts: &mut Verdicts) {
     for (event, received_us) in &world.conflicts {
         received.entry((event.from.clone(), event.boot)).or_default().push(*received_us);
     }
+    for (other, received_us) in &world.move_conflicts {
+        received.entry((other.from.clone(), other.boot)).or_default().push(*received_us);
+    }
+    received.values_mut().for_each(|times_us| times_us.sort_unstable());
     for ((from, boot), times_us) in received {
         let place = (from, boot.map_or("event_id".to_owned(), |boot| format!("{boot:?}")));
         let within_a_minute = |many: &[i64]| many[CONFLICTS_MANY - 1] - many[0] <= MINUTE_US;

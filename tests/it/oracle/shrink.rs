@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use dedupwatch::outcome::{Boot, Event, SourceName};
+use dedupwatch::outcome::{Boot, Event, Outcome, SourceName};
 
 use super::stream::{Entry, Said, Stream};
 
@@ -71,16 +71,18 @@ fn close_up(stream: &mut Stream, gone: &Entry) {
 }
 
 /// Ways to make an event say less.
-const PLAINER: [fn(&mut Event); 9] = [
+const PLAINER: [fn(&mut Event); 11] = [
     |event| event.window = None,
     |event| event.evicted.clear(),
     |event| event.guard_mode = None,
     |event| event.reason = None,
     |event| event.reference = None,
     |event| event.reversal_of = None,
-    |event| event.effect = None,
+    |event| event.effect = event.effect.filter(|_| event.outcome == Outcome::EffectReported),
     |event| event.message_id = None,
     |event| event.booked_room = None,
+    |event| event.state_hash = None,
+    |event| event.state_version = None,
 ];
 
 fn plainer(mut stream: Stream, shows: &impl Fn(&Stream) -> bool) -> Stream {

@@ -20,6 +20,10 @@ pub struct Run {
     pub heartbeats: Vec<Heartbeat>,
     /// Its first event came before its first heartbeat.
     pub told_before_watched: bool,
+    /// The run before it had ended when it was first heard.
+    pub after_goodbye: bool,
+    /// First heard after a newer-looking one, and not as its backlog.
+    pub out_of_order: bool,
 }
 
 /// What was heard of a source.
@@ -27,14 +31,46 @@ pub struct Run {
 pub struct Source {
     pub runs: BTreeMap<Boot, Run>,
     pub ids: Vec<i64>,
+    /// Receipt and stamp of each heartbeat, as received.
+    pub beats: Vec<(i64, i64)>,
     pub ledgers: BTreeSet<String>,
     /// It is silent now.
     pub silent: bool,
 }
 
 impl Source {
+    /// A run that is heard of.
+    pub fn run(&mut self, boot: Boot, at_us: i64) -> &mut Run {
+        let older = self.runs.range(..boot).next_back();
+        let after_goodbye = older.is_some_and(|(_, older)| older.said_goodbye());
+        let mut newer = self.runs.range(boot..);
+        let out_of_order =
+            newer.any(|(_, run)| run.first_word_us().is_some_and(|first_us| first_us <= at_us));
+        if !self.runs.contains_key(&boot)
+            && let Some((_, next)) = self.runs.range_mut(boot..).next()
+        {
+            // It was heard before anybody knew of this one.
+            next.after_goodbye = false;
+        }
+        self.runs.entry(boot).or_insert_with(|| Run {
+            after_goodbye,
+            out_of_order,
+            ..Run::default()
+        })
+    }
+
     pub fn is_over(&self) -> bool {
         self.runs.last_key_value().is_some_and(|(_, run)| run.said_goodbye())
+    }
+
+    /// What it did not tell may show only when much else was believed already.
+    pub fn shows_holes_late(&self) -> bool {
+        self.runs.values().next().is_some_and(|run| run.told_before_watched)
+            || self
+                .runs
+                .iter()
+                .enumerate()
+                .any(|(at, (boot, run))| run.begins_blind(*boot, at == 0))
     }
 
     pub fn is_watched(&self) -> bool {
@@ -126,7 +162,11 @@ impl Run {
         limit: Option<u64>,
         narrow: bool,
     ) -> Vec<(i64, i64)> {
-        let Some(first_us) = self.first_word_us() else { return Vec::new() };
+        let Some(first_us) = self.first_word_us() else {
+            // Of a run of which only refusals were heard, nobody knows when it began.
+            let refused_us = self.refused.values().copied().filter(|_| !narrow).max();
+            return refused_us.map(|at_us| (at_us - LOST_AFTER_US, at_us)).into_iter().collect();
+        };
         let begin_us = match boot {
             Boot::Started { at_us } => at_us.min(first_us),
             Boot::Number(_) => first_us - LOST_AFTER_US,

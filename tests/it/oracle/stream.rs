@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dedupwatch::outcome::{
     Body, Boot, Event, GivenUp, Heartbeat, Position, Record, Refused, Silent, SourceName,
-    SourceState,
+    SourceState, Transition,
 };
 
 /// Silence of a watched source (`audit.md`: 60 s by receipt).
@@ -29,6 +29,7 @@ pub enum Said {
     Heartbeat(Heartbeat),
     /// An event that is not taken.
     Bad(SourceName, Boot, u64),
+    Moved(Box<Transition>),
 }
 
 /// In any order; the collector sorts by receipt.
@@ -41,6 +42,7 @@ pub fn lines(stream: &Stream) -> String {
         let said = match &entry.said {
             Said::Event(event) => serde_json::to_string(event).unwrap(),
             Said::Heartbeat(heartbeat) => serde_json::to_string(heartbeat).unwrap(),
+            Said::Moved(transition) => serde_json::to_string(transition).unwrap(),
             Said::Bad(from, boot, seq) => format!("refused: {} {boot}#{seq}", from.source),
         };
         lines += &format!("{:>12} {said}\n", entry.received_us - super::BEGIN_US);
@@ -83,7 +85,9 @@ type Identity = (SourceName, Option<(Boot, u64)>, Option<String>);
 struct Collector {
     records: Vec<Record>,
     seen: BTreeMap<Identity, Event>,
+    moved: BTreeMap<Identity, Transition>,
     conflicts: BTreeSet<String>,
+    refused: BTreeSet<(SourceName, Boot, u64)>,
     sources: BTreeMap<SourceName, Heard>,
 }
 
@@ -156,9 +160,14 @@ impl Collector {
                 self.record(now_us, Body::Heartbeat(heartbeat.clone()));
             }
             Said::Event(event) => self.take_event(event, now_us),
+            Said::Moved(transition) => self.take_move(transition, now_us),
             Said::Bad(from, boot, seq) => {
-                let source = self.source(from, now_us);
-                if source.come(*boot, *seq, now_us) {
+                // Whose name was never taken is not known by what is refused of it.
+                let is_known = self.sources.contains_key(from);
+                let news = self.refused.insert((from.clone(), *boot, *seq));
+                if (is_known && self.source(from, now_us).come(*boot, *seq, now_us))
+                    || (!is_known && news)
+                {
                     self.record(now_us, refused(from, *boot, *seq));
                 }
             }
@@ -170,6 +179,26 @@ impl Collector {
         source.heard_us = now_us;
         source.silent = false;
         source
+    }
+
+    /// Transitions have numbers of their own, and nobody waits for them.
+    fn take_move(&mut self, transition: &Transition, now_us: i64) {
+        let sequence = transition.sequence();
+        let event_id = transition.event_id.as_ref().filter(|_| sequence.is_none());
+        let id = (transition.from.clone(), sequence, event_id.map(|id| id.to_string()));
+        match self.moved.get(&id) {
+            None => {
+                self.moved.insert(id, transition.clone());
+                self.record(now_us, Body::Transition(Box::new(transition.clone())));
+            }
+            Some(known) if known.content() == transition.content() => {}
+            Some(_) => {
+                if self.conflicts.insert(serde_json::to_string(&transition.content()).unwrap()) {
+                    let body = Body::TransitionConflict(Box::new(transition.clone()));
+                    self.record(now_us, body);
+                }
+            }
+        }
     }
 
     fn take_event(&mut self, event: &Event, now_us: i64) {

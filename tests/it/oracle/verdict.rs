@@ -9,7 +9,7 @@ use dedupwatch::outcome::Amounts;
 use super::world::{Key, identity};
 
 /// The kinds that the oracle judges; the others are not compared.
-pub const COVERED: [Kind; 12] = [
+pub const COVERED: [Kind; 30] = [
     Kind::DuplicateLeak,
     Kind::FalseBlock,
     Kind::UnverifiableBlock,
@@ -22,6 +22,24 @@ pub const COVERED: [Kind; 12] = [
     Kind::TelemetryGap,
     Kind::IdentityConflict,
     Kind::RejectedEvidence,
+    Kind::ClockRollback,
+    Kind::ClockSkew,
+    Kind::CapMismatch,
+    Kind::TwoWriters,
+    Kind::ReplicaDisagreement,
+    Kind::IllegalTransition,
+    Kind::CounterWrap,
+    Kind::MissedDuplicate,
+    Kind::IdCollision,
+    Kind::SignatureReused,
+    Kind::AmbiguousEqual,
+    Kind::OutcomeFlip,
+    Kind::StuckClaim,
+    Kind::RetryStorm,
+    Kind::VersionRegression,
+    Kind::TornState,
+    Kind::WindowLost,
+    Kind::UndersizedWindow,
 ];
 
 /// What one kind says of one subject.
@@ -149,6 +167,8 @@ fn subject(finding: &Finding) -> String {
             format!("{cause:?}")
         }
         Subject::Source { from: Some(from), cause, .. } => format!("{:?}", (from, cause)),
+        Subject::Service { service, env, .. } => format!("{:?}", (service, env)),
+        Subject::Player { ledger, player } => format!("{:?}", (ledger, player)),
         Subject::Boot { from, boot } => format!("{:?}", (from, format!("{boot:?}"))),
         other => format!("{other:?}"),
     }

@@ -4,8 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use dedupwatch::outcome::{Body, Boot, Event, Id, Net, Record, Signature, SourceName};
+use dedupwatch::outcome::{Body, Boot, Event, Id, Net, Record, Signature, SourceName, Transition};
 
+use super::fates::Fates;
 use super::sources::{Run, Source};
 
 /// Clocks of two sources differ by no more (`audit.md`, order).
@@ -18,6 +19,7 @@ pub struct Rules {
     pub horizon_us: i64,
     pub live_games: usize,
     pub live_for_us: i64,
+    pub reuse_after_us: i64,
 }
 
 /// Whether all guards of a ledger were heard.
@@ -32,13 +34,18 @@ pub enum Coverage {
 pub struct World {
     pub rules: Rules,
     pub events: Vec<Event>,
+    /// Of which settlement each event is.
+    keys: Vec<Key>,
     pub sources: BTreeMap<SourceName, Source>,
     pub conflicts: Vec<(Event, i64)>,
     pub refusals: Vec<(SourceName, Boot, u64, String)>,
+    pub moves: Vec<Transition>,
+    pub move_conflicts: Vec<(Transition, i64)>,
     /// Nothing was believed of the sources for a time that turned out otherwise: no silence that
     /// ended, no number that came after it was given up or refused, nobody whose holes show only
     /// later. A verdict that was made meanwhile may rightly stand.
     pub lasting: bool,
+    pub fates: Fates,
 }
 
 /// A settlement, told apart by its identity alone.
@@ -88,20 +95,20 @@ impl World {
         let mut world = Self {
             rules,
             events: Vec::new(),
+            keys: Vec::new(),
             sources: BTreeMap::new(),
             conflicts: Vec::new(),
             refusals: Vec::new(),
+            moves: Vec::new(),
+            move_conflicts: Vec::new(),
             lasting: true,
+            fates: Fates::default(),
         };
         for record in records {
             world.take(record);
         }
-        let late_holes = |source: &Source| {
-            let runs = source.runs.iter();
-            source.runs.values().next().is_some_and(|run| run.told_before_watched)
-                || runs.enumerate().any(|(at, (boot, run))| run.begins_blind(*boot, at == 0))
-        };
-        world.lasting &= !world.sources.values().any(late_holes);
+        world.fates = Fates::apply(&mut world.events);
+        world.lasting &= !world.sources.values().any(Source::shows_holes_late);
         world
     }
 
@@ -133,20 +140,22 @@ impl World {
                 source.ledgers.insert(event.ledger());
                 match event.sequence() {
                     Some((boot, seq)) => {
-                        let run = source.runs.entry(boot).or_default();
+                        let run = source.run(boot, event.occurred_us);
                         run.told_before_watched |= run.heartbeats.is_empty();
                         run.times.insert(seq, event.occurred_us);
                     }
                     None => source.ids.push(event.occurred_us),
                 }
+                self.keys.push(key_of(event, &event.signature));
                 self.events.push((**event).clone());
             }
             Body::Refused(refused) => {
                 let (from, (boot, seq)) =
                     (refused.from.clone().unwrap(), refused.sequence.unwrap());
-                let source = self.sources.entry(from.clone()).or_default();
-                let run = source.runs.entry(boot).or_default();
-                run.refused.insert(seq, record.received_us);
+                if let Some(source) = self.sources.get_mut(&from) {
+                    let run = source.run(boot, record.received_us);
+                    run.refused.insert(seq, record.received_us);
+                }
                 self.refusals.push((from, boot, seq, refused.code.clone()));
             }
             Body::Conflict(event) => self.conflicts.push(((**event).clone(), record.received_us)),
@@ -155,7 +164,8 @@ impl World {
                 let source = self.sources.entry(heartbeat.from.clone()).or_default();
                 let ledgers = heartbeat.ledgers.iter().map(|ledger| ledger.as_str().to_owned());
                 source.ledgers.extend(ledgers);
-                let run = source.runs.entry(heartbeat.boot).or_default();
+                source.beats.push((record.received_us, heartbeat.at_us));
+                let run = source.run(heartbeat.boot, heartbeat.at_us);
                 run.heartbeats.push(heartbeat.clone());
             }
             Body::GivenUp(hole) => {
@@ -166,11 +176,11 @@ impl World {
             Body::Silent(silent) => {
                 self.sources.entry(silent.from.clone()).or_default().silent = true;
             }
-            Body::Closed(_)
-            | Body::Tick
-            | Body::Transition(_)
-            | Body::TransitionConflict(_)
-            | Body::Settings(_) => {}
+            Body::Transition(transition) => self.moves.push((**transition).clone()),
+            Body::TransitionConflict(other) => {
+                self.move_conflicts.push(((**other).clone(), record.received_us));
+            }
+            Body::Closed(_) | Body::Tick | Body::Settings(_) => {}
         }
     }
 
@@ -230,10 +240,36 @@ impl World {
 
     fn grouped(&self, wanted: impl Fn(&Event) -> bool) -> BTreeMap<Key, Vec<&Event>> {
         let mut by_key: BTreeMap<Key, Vec<&Event>> = BTreeMap::new();
-        for event in self.events.iter().filter(|event| wanted(event)) {
-            by_key.entry(key_of(event, &event.signature)).or_default().push(event);
+        let keyed = self.events.iter().zip(&self.keys);
+        for (event, key) in keyed.filter(|(event, _)| wanted(event)) {
+            by_key.entry(key.clone()).or_default().push(event);
         }
         by_key
+    }
+
+    /// Acceptances by use: one that is further than `reuse_after` from the beginning of the use
+    /// before begins another, unless its ref names one.
+    pub fn uses<'a>(&self, accepted: &[&'a Event]) -> Vec<Vec<&'a Event>> {
+        let mut accepted = accepted.to_vec();
+        accepted.sort_by_key(|it| (it.occurred_us, it.boot, it.seq));
+        let mut uses: Vec<Vec<&Event>> = Vec::new();
+        for event in accepted {
+            let named = |it: &&Event| it.reference.is_some() && it.reference == event.reference;
+            if let Some(at) = uses.iter().position(|one| one.iter().any(named)) {
+                uses[at].push(event);
+                continue;
+            }
+            match uses.last_mut() {
+                Some(last) if self.is_one_use(last[0], event) => last.push(event),
+                _ => uses.push(vec![event]),
+            }
+        }
+        uses
+    }
+
+    /// Whether two acceptances are so close that the signature can't have been used anew.
+    pub fn is_one_use(&self, first: &Event, other: &Event) -> bool {
+        (first.occurred_us - other.occurred_us).abs() <= self.rules.reuse_after_us
     }
 
     /// What fell out, and the event that says so.
