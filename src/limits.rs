@@ -4,8 +4,11 @@
 pub const BATCH_EVENTS_MAX: usize = 10_000;
 /// A body as sent (wire.md).
 pub const BODY_BYTES_MAX: usize = 10 << 20;
-/// A body inflated (wire.md): a gzip bomb stops here.
+/// A body inflated (wire.md): a bomb of gzip or zstd stops here.
 pub const BODY_INFLATED_BYTES_MAX: usize = 64 << 20;
+/// The largest window of a zstd frame, as a power of two: 8 MiB, which is all that RFC 9659 allows
+/// as a content encoding. It is memory beyond that of the body.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// One event (wire.md).
 pub const EVENT_BYTES_MAX: usize = 16 << 10;
 /// Signatures that one acceptance may name as pushed out: each costs the judge facts. A window

@@ -15,6 +15,7 @@ const OUTCOMES: &str = "/api/v1/outcomes";
 const JSON: (&str, &str) = ("content-type", "application/json");
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 const GZIP: (&str, &str) = ("content-encoding", "gzip");
+const ZSTD: (&str, &str) = ("content-encoding", "zstd");
 
 fn bad(seq: u64) -> Value {
     let mut bad = event(seq);
@@ -26,6 +27,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
 }
 
 /// Status and the three counts, which stand in body and headers alike.
@@ -65,10 +70,15 @@ async fn a_200_says_that_nothing_was_rejected() {
     let body = gzip(events(5, 6).to_string().as_bytes());
     let utf8 = ("content-type", "Application/JSON; charset=UTF-8");
     assert_eq!(counts(&app.post_raw(OUTCOMES, &[utf8, GZIP], body).await), (200, 1, 1, 0));
+    let body = zstd(events(5, 6).to_string().as_bytes());
+    assert_eq!(counts(&app.post_raw(OUTCOMES, &[JSON, ZSTD], body).await), (200, 0, 2, 0));
     let identity = ("content-encoding", "identity");
     let body = event(7).to_string().into();
     assert_eq!(counts(&app.post_raw(OUTCOMES, &[JSON, identity], body).await), (200, 1, 0, 0));
     assert_eq!(counts(&app.heartbeat(&heartbeat(7)).await), (200, 1, 0, 0));
+    let beat = zstd(heartbeat(7).to_string().as_bytes());
+    let reply = app.post_raw("/api/v1/heartbeats", &[JSON, ZSTD], beat).await;
+    assert_eq!(counts(&reply), (200, 1, 0, 0));
     app.stop().await;
 }
 
@@ -107,6 +117,7 @@ async fn a_400_says_what_is_wrong_with_the_body() {
     let whole = events(1, 3).to_string().into_bytes();
     let truncated = whole[..whole.len() / 2].to_vec();
     let inflated_half = gzip(&whole)[..40].to_vec();
+    let half_a_frame = zstd(&whole)[..40].to_vec();
     for (headers, body, code) in [
         (vec![JSON], Vec::new(), "empty_body"),
         (vec![NDJSON], b"\n\n".to_vec(), "empty_body"),
@@ -114,7 +125,9 @@ async fn a_400_says_what_is_wrong_with_the_body() {
         (vec![JSON], truncated, "not_json"),
         (vec![JSON], b"[\"\xff\"]".to_vec(), "not_utf8"),
         (vec![NDJSON], b"\xff\xfe".to_vec(), "not_utf8"),
-        (vec![JSON, GZIP], whole, "not_gzip"),
+        (vec![JSON, GZIP], whole.clone(), "not_gzip"),
+        (vec![JSON, ZSTD], whole, "not_zstd"),
+        (vec![JSON, ZSTD], half_a_frame, "not_zstd"),
         (vec![JSON, GZIP], inflated_half, "not_gzip"),
     ] {
         let reply = app.post_raw(OUTCOMES, &headers, body).await;
@@ -130,10 +143,12 @@ async fn a_413_comes_for_bytes_and_for_events() {
     let app = TestApp::start().await;
     let too_many = Value::Array(vec![json!(0); 10_001]);
     assert_eq!(error(&app.push(&too_many).await), (413, "too_many_events".into()));
-    let bomb = gzip(&vec![b' '; (64 << 20) + 1]);
-    assert!(bomb.len() < 1 << 20);
-    let reply = app.post_raw(OUTCOMES, &[JSON, GZIP], bomb).await;
-    assert_eq!(error(&reply), (413, "body_too_large".into()));
+    let blanks = vec![b' '; (64 << 20) + 1];
+    for (encoding, bomb) in [(GZIP, gzip(&blanks)), (ZSTD, zstd(&blanks))] {
+        assert!(bomb.len() < 1 << 20);
+        let reply = app.post_raw(OUTCOMES, &[JSON, encoding], bomb).await;
+        assert_eq!(error(&reply), (413, "body_too_large".into()), "{encoding:?}");
+    }
     let head = format!("content-length: {}\r\n\r\n", (10 << 20) + 1);
     let early = raw(&app, &head).await;
     assert!(early.starts_with("HTTP/1.1 413 "), "before the body is sent: {early}");
@@ -191,11 +206,11 @@ async fn a_415_says_what_is_accepted() {
         assert_eq!(error(&reply), (415, "unknown_content_type".into()));
         assert!(reply.body.contains("application/x-ndjson"));
     }
-    for encoding in ["br", "zstd", "deflate", "gzip, gzip"] {
+    for encoding in ["br", "compress", "deflate", "gzip, gzip", "gzip, zstd"] {
         let headers = [JSON, ("content-encoding", encoding)];
         let reply = app.post_raw(OUTCOMES, &headers, body()).await;
         assert_eq!(error(&reply), (415, "unknown_encoding".into()));
-        assert!(reply.body.contains("gzip"));
+        assert!(reply.body.contains("plain, gzip or zstd"), "{}", reply.body);
     }
     app.stop().await;
 }

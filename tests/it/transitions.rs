@@ -59,6 +59,9 @@ async fn the_status_table_is_that_of_outcomes() {
     let (body, gzip) = (encoder.finish().unwrap(), ("content-encoding", "gzip"));
     let reply = app.post_raw(TRANSITIONS, &[JSON, gzip], body).await;
     assert_eq!(counts(&reply), (200, 1, 1, 0));
+    let body = zstd::encode_all(transitions(5, 6).to_string().as_bytes(), 1).unwrap();
+    let zstd = ("content-encoding", "zstd");
+    assert_eq!(counts(&app.post_raw(TRANSITIONS, &[JSON, zstd], body).await), (200, 1, 1, 0));
     let bad: Vec<Value> = (1..=120).map(|seq| with(seq, &json!({"key": ""}))).collect();
     let reply = app.transition(&Value::Array(bad)).await;
     assert_eq!(counts(&reply), (422, 0, 0, 120));

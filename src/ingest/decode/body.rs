@@ -1,8 +1,5 @@
-//! A body: inflated within its bounds, then cut into the texts of its events.
+//! A body, once it is inflated, is cut into the texts of its events.
 
-use std::io::Read;
-
-use flate2::read::MultiGzDecoder;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -35,6 +32,12 @@ pub enum BodyError {
     /// Broken or truncated gzip.
     #[error("the body is not gzip ({0}); send gzip, or no Content-Encoding")]
     NotGzip(String),
+    /// Broken or truncated zstd, or a window that is too large.
+    #[error(
+        "the body is not zstd ({0}); send zstd with windows of 8 MiB at most, or no \
+             Content-Encoding"
+    )]
+    NotZstd(String),
     /// More bytes than are taken.
     #[error("the body is over {0} bytes {1}; send smaller batches")]
     TooLarge(usize, &'static str),
@@ -51,6 +54,7 @@ impl BodyError {
             Self::NotUtf8(_) => "not_utf8",
             Self::NotJson(_) => "not_json",
             Self::NotGzip(_) => "not_gzip",
+            Self::NotZstd(_) => "not_zstd",
             Self::TooLarge(..) => "body_too_large",
             Self::TooMany(_) => "too_many_events",
         }
@@ -60,20 +64,6 @@ impl BodyError {
     pub fn is_size(&self) -> bool {
         matches!(self, Self::TooLarge(..) | Self::TooMany(_))
     }
-}
-
-/// Inflates gzip, and stops at the bound: a bomb never gets larger than that.
-pub fn inflate(body: &[u8]) -> Result<Vec<u8>, BodyError> {
-    let bound = limits::BODY_INFLATED_BYTES_MAX;
-    let mut inflated = Vec::new();
-    MultiGzDecoder::new(body)
-        .take(bound as u64 + 1)
-        .read_to_end(&mut inflated)
-        .map_err(|error| BodyError::NotGzip(error.to_string()))?;
-    if inflated.len() > bound {
-        return Err(BodyError::TooLarge(bound, "inflated"));
-    }
-    Ok(inflated)
 }
 
 /// The texts of the events.

@@ -11,13 +11,15 @@ mod body;
 mod event;
 mod field;
 mod heartbeat;
+mod inflate;
 mod object;
 mod refusal;
 mod signature;
 mod transition;
 
-pub use self::body::{BodyError, Format, inflate};
+pub use self::body::{BodyError, Format};
 use self::field::Problem;
+pub use self::inflate::{Encoding, inflate};
 use self::object::Object;
 use super::Refusal;
 use crate::limits;

@@ -11,7 +11,7 @@ use actix_web::http::{StatusCode, header};
 use actix_web::rt::time::timeout;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use crate::ingest::decode::{self, BodyError, Context, Decoded, Format};
+use crate::ingest::decode::{self, BodyError, Context, Decoded, Encoding, Format};
 use crate::ingest::{Admission, Answer, Busy};
 use crate::limits;
 use crate::outcome::{Event, Heartbeat, Transition};
@@ -19,7 +19,8 @@ use crate::web::AppState;
 use crate::web::error::{ApiError, ErrorBody, Problem};
 
 /// What is accepted, for those who sent something else.
-const ACCEPTED: &str = "send application/json or application/x-ndjson, UTF-8, plain or gzip";
+const ACCEPTED: &str = "send application/json or application/x-ndjson, UTF-8, plain, \
+    gzip or zstd";
 
 /// How long a body may take to arrive; set by tests that can't wait.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,8 @@ impl Default for BodyPatience {
 
 /// Takes outcomes of guards: one object, an array, or one object a line.
 #[utoipa::path(post, path = "/api/v1/outcomes", tag = "ingest",
-    request_body(content = Object, description = "One outcome, an array, or NDJSON; gzip accepted"),
+    request_body(content = Object,
+        description = "One outcome, an array, or NDJSON; plain, gzip or zstd"),
     responses(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
@@ -58,7 +60,8 @@ pub(in crate::web) async fn outcomes(
 
 /// Takes moves of deliveries between states: one object, an array, or one object a line.
 #[utoipa::path(post, path = "/api/v1/transitions", tag = "ingest",
-    request_body(content = Object, description = "One transition, an array, or NDJSON"),
+    request_body(content = Object,
+        description = "One transition, an array, or NDJSON; plain, gzip or zstd"),
     responses(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
@@ -83,7 +86,8 @@ pub(in crate::web) async fn transitions(
 
 /// Takes heartbeats of sources: one object, an array, or one object a line.
 #[utoipa::path(post, path = "/api/v1/heartbeats", tag = "ingest",
-    request_body(content = Object, description = "One heartbeat, an array, or NDJSON"),
+    request_body(content = Object,
+        description = "One heartbeat, an array, or NDJSON; plain, gzip or zstd"),
     responses(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
@@ -116,14 +120,17 @@ async fn receive<T: Send + 'static>(
     decode: Decode<T>,
 ) -> Result<(Decoded<T>, Admission), ApiError> {
     let format = format_of(request)?;
-    let gzip = is_gzip(request)?;
+    let encoding = encoding_of(request)?;
     let mut admission = state.ingest.admit(length_of(request)?)?;
     let body = read(request, payload).await?;
     admission.fit(body.len())?;
     admission.turn().await;
     let context = Context { now_us: state.clock.now_us(), hash: state.store.hash() };
     let decoded = web::block(move || {
-        let body = if gzip { decode::inflate(&body)?.into() } else { body };
+        let body = match encoding {
+            Some(encoding) => decode::inflate(&body, encoding)?.into(),
+            None => body,
+        };
         admission.fit(body.len())?;
         Ok::<_, Problem>((decode(&body, format, context)?, admission))
     });
@@ -178,14 +185,16 @@ fn format_of(request: &HttpRequest) -> Result<Format, Problem> {
     })
 }
 
-fn is_gzip(request: &HttpRequest) -> Result<bool, Problem> {
+/// How the body is packed, if it is.
+fn encoding_of(request: &HttpRequest) -> Result<Option<Encoding>, Problem> {
     let encodings: Vec<_> = request.headers().get_all(header::CONTENT_ENCODING).collect();
     let names: Vec<_> =
         encodings.iter().map(|value| value.as_bytes().to_ascii_lowercase()).collect();
     match names.as_slice() {
-        [] => Ok(false),
-        [name] if name == b"identity" => Ok(false),
-        [name] if name == b"gzip" => Ok(true),
+        [] => Ok(None),
+        [name] if name == b"identity" => Ok(None),
+        [name] if name == b"gzip" => Ok(Some(Encoding::Gzip)),
+        [name] if name == b"zstd" => Ok(Some(Encoding::Zstd)),
         _ => Err(unsupported("unknown_encoding", "this Content-Encoding is not taken")),
     }
 }
