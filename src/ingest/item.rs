@@ -4,7 +4,9 @@
 use super::Refusal;
 use super::said::Said;
 use crate::limits;
-use crate::outcome::{Closed, Event, Heartbeat, KeyedHash, Refused, Settings, Transition};
+use crate::outcome::{
+    Closed, Event, Heartbeat, KeyedHash, Refused, Settings, SourceName, Transition,
+};
 
 /// One thing for the log.
 #[derive(Debug)]
@@ -88,6 +90,17 @@ impl Rejection {
 }
 
 impl Item {
+    /// Who says it, if a source does and its name can be read.
+    pub(super) fn speaker(&self) -> Option<&SourceName> {
+        match self {
+            Self::Event(ready) => Some(&ready.said.from),
+            Self::Transition(ready) => Some(&ready.said.from),
+            Self::Heartbeat(heartbeat) => Some(&heartbeat.from),
+            Self::Refused(refusal) => refusal.refused.from.as_ref(),
+            Self::Closed(_) | Self::Settings(_) => None,
+        }
+    }
+
     /// An outcome for the log.
     pub(super) fn of_event(event: Result<Event, Refusal>, hash: KeyedHash) -> Self {
         match event {

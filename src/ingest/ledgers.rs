@@ -19,6 +19,11 @@ impl Ledgers {
         Ok(Self { known: store.load_ledgers().await?.into_iter().collect(), new: Vec::new() })
     }
 
+    /// As many and the same, to be let go of again.
+    pub(super) fn copy(&self) -> Self {
+        Self { known: self.known.clone(), new: Vec::new() }
+    }
+
     /// Whether these can be written to.
     pub(super) fn have_room<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         let new = names.into_iter().filter(|name| !self.known.contains(*name)).count();

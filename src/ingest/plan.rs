@@ -121,6 +121,11 @@ impl<'a> Planner<'a> {
         self.sources
     }
 
+    /// What the requests would be told. Nothing is to be written.
+    pub(super) fn into_answers(self) -> Vec<Answer> {
+        self.answers
+    }
+
     /// The group.
     pub(super) fn finish(self, at_us: i64) -> Result<Plan, StoreError> {
         let (sources, boots) = self.sources.take_changed()?;

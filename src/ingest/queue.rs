@@ -42,6 +42,8 @@ impl Push {
 pub(super) enum Job {
     /// Write this.
     Push(Push),
+    /// Say what would become of this if it were written now.
+    Check(Push),
     /// Look at the clock once.
     Keep(oneshot::Sender<Result<(), Busy>>),
     /// Write what is queued, and end.
@@ -72,7 +74,7 @@ impl Ingest {
 
     /// Room for a request whose body has so many bytes at most; to be taken before it is read.
     pub fn admit(&self, bytes: usize) -> Result<Admission, Busy> {
-        self.check()?;
+        self.is_open()?;
         self.told(self.room.admit(bytes))
     }
 
@@ -81,7 +83,7 @@ impl Ingest {
         room.inspect_err(|_| self.vitals.set_turned_away())
     }
 
-    fn check(&self) -> Result<(), Busy> {
+    fn is_open(&self) -> Result<(), Busy> {
         if self.vitals.closing() {
             return Err(Busy::Closing);
         }
@@ -102,7 +104,16 @@ impl Ingest {
 
     /// Writes the outcomes of one request; answers after the commit is on disk.
     pub async fn push(&self, events: Decoded<Event>, admission: Admission) -> Result<Answer, Busy> {
-        self.take(events, Item::of_event, admission).await
+        self.take(events, Item::of_event, admission, Job::Push).await
+    }
+
+    /// Answers as [`Ingest::push`] would; nothing of it is written, counted or remembered.
+    pub async fn check(
+        &self,
+        events: Decoded<Event>,
+        admission: Admission,
+    ) -> Result<Answer, Busy> {
+        self.take(events, Item::of_event, admission, Job::Check).await
     }
 
     /// Writes the transitions of one request.
@@ -111,7 +122,7 @@ impl Ingest {
         transitions: Decoded<Transition>,
         admission: Admission,
     ) -> Result<Answer, Busy> {
-        self.take(transitions, Item::of_transition, admission).await
+        self.take(transitions, Item::of_transition, admission, Job::Push).await
     }
 
     async fn take<T>(
@@ -119,12 +130,13 @@ impl Ingest {
         decoded: Decoded<T>,
         make: fn(Result<T, Refusal>, KeyedHash) -> Item,
         admission: Admission,
+        job: fn(Push) -> Job,
     ) -> Result<Answer, Busy> {
         self.keeps_up()?;
         // Before the work of making them ready, so that overload does not add to itself.
-        self.check()?;
+        self.is_open()?;
         let items = decoded.items.into_iter().map(|item| make(item, self.hash)).collect();
-        self.write(items, decoded.unknown_fields, Some(admission)).await
+        self.ask(items, decoded.unknown_fields, Some(admission), job).await
     }
 
     /// Writes the heartbeats of one request.
@@ -134,17 +146,17 @@ impl Ingest {
         admission: Admission,
     ) -> Result<Answer, Busy> {
         let items = heartbeats.items.into_iter().map(Item::of_heartbeat).collect();
-        self.write(items, heartbeats.unknown_fields, Some(admission)).await
+        self.ask(items, heartbeats.unknown_fields, Some(admission), Job::Push).await
     }
 
     /// Writes a person's decision about a finding into the log; the judge follows it.
     pub async fn close_finding(&self, closed: Closed) -> Result<(), Busy> {
-        self.write(vec![Item::Closed(Box::new(closed))], 0, None).await.map(|_| ())
+        self.ask(vec![Item::Closed(Box::new(closed))], 0, None, Job::Push).await.map(|_| ())
     }
 
     /// Writes into the log that other settings of the audit hold from here on.
     pub async fn set(&self, settings: Settings) -> Result<(), Busy> {
-        self.write(vec![Item::Settings(Box::new(settings))], 0, None).await.map(|_| ())
+        self.ask(vec![Item::Settings(Box::new(settings))], 0, None, Job::Push).await.map(|_| ())
     }
 
     /// Looks at the clock once: silences, holes given up, ticks. The writer does it every second
@@ -168,13 +180,14 @@ impl Ingest {
         self.jobs.closed().await;
     }
 
-    async fn write(
+    async fn ask(
         &self,
         items: Vec<Item>,
         unknown_fields: u64,
         admission: Option<Admission>,
+        job: fn(Push) -> Job,
     ) -> Result<Answer, Busy> {
-        self.check()?;
+        self.is_open()?;
         if items.is_empty() {
             return Ok(Answer::default());
         }
@@ -183,7 +196,7 @@ impl Ingest {
         let (answer, answered) = oneshot::channel();
         let push =
             Push { received_us: self.clock.now_us(), items, unknown_fields, answer, _place: place };
-        self.jobs.try_send(Job::Push(push)).map_err(|error| match error {
+        self.jobs.try_send(job(push)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Busy::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Busy::Closing,
         })?;

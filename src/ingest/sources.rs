@@ -1,6 +1,8 @@
 //! Who has spoken, and about what: all sources with all their boots, and the ledgers that they
 //! named, as the writer holds them.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::boot::Run;
@@ -40,7 +42,7 @@ impl Presence {
 }
 
 /// A source, as the writer holds it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Source {
     id: i64,
     last_push_us: i64,
@@ -70,6 +72,8 @@ pub(super) struct Sources {
     /// Whose transitions have come.
     pub(super) transitions: Transitions,
     by_name: HashMap<SourceName, Source>,
+    /// Of a copy: sources that are known beside those in it.
+    elsewhere: usize,
     changed: HashSet<SourceName>,
     last_source_id: i64,
     last_boot_id: i64,
@@ -112,7 +116,7 @@ impl Sources {
     /// A source said something. One that is not known becomes known, while there is room.
     pub(super) fn hear(&mut self, from: &SourceName, received_us: i64) -> Option<&mut Source> {
         if !self.by_name.contains_key(from) {
-            if self.by_name.len() >= limits::SOURCES_MAX {
+            if self.by_name.len() + self.elsewhere >= limits::SOURCES_MAX {
                 return None;
             }
             self.last_source_id += 1;

@@ -1,5 +1,6 @@
 //! The way in as one piece: real database, real writer, a clock that stands still.
 
+mod check;
 mod transitions;
 
 use std::sync::Arc;

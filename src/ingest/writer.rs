@@ -75,6 +75,7 @@ impl Writer {
                     left_over = rest;
                     self.commit_group(group).await;
                 }
+                Some(Job::Check(push)) => self.check(push).await,
                 Some(Job::Keep(answer)) => drop(answer.send(self.keep().await)),
                 Some(Job::Stop) => queue.close(),
                 None => return,
@@ -151,6 +152,34 @@ impl Writer {
         let mut planner = Planner::new(&self.parts, &mut self.sources, self.end);
         planner.pushes(group).await?;
         planner.finish(now_us)
+    }
+
+    /// What a request would be told, from a copy of what is held. It stands in the queue as every
+    /// other, so that what was sent before it counts.
+    async fn check(&mut self, push: Push) {
+        let request = [push];
+        let answers = match self.plan_in_vain(&request).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                tracing::error!(%error, "a request could not be checked");
+                // The next to write finds out more.
+                Vec::new()
+            }
+        };
+        let [push] = request;
+        push.answer(answers.into_iter().next().ok_or(Busy::DatabaseAway));
+        self.parts.vitals.set_queue_events(self.room.queued());
+    }
+
+    async fn plan_in_vain(&mut self, request: &[Push]) -> Result<Vec<Answer>, StoreError> {
+        if self.stale {
+            self.read_again().await?;
+        }
+        let items = request.iter().flat_map(|push| &push.items);
+        let mut copy = self.sources.copy_of(items.filter_map(Item::speaker));
+        let mut planner = Planner::new(&self.parts, &mut copy, self.end);
+        planner.pushes(request).await?;
+        Ok(planner.into_answers())
     }
 
     /// Puts a group on disk.

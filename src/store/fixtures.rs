@@ -203,3 +203,26 @@ impl Store {
         sqlx::query(sql).execute(&mut *self.writer().await.unwrap()).await.unwrap();
     }
 }
+
+const TABLES: &str =
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name";
+const COLUMNS: &str =
+    "SELECT group_concat(format('quote(\"%w\")', name), '||'',''||') FROM pragma_table_info($1)";
+
+/// All rows of all tables.
+pub(crate) async fn dump(store: &Store) -> Vec<String> {
+    let mut connection = store.writer().await.unwrap();
+    let tables: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *connection).await.unwrap();
+    let mut all = Vec::new();
+    for table in tables {
+        let columns: String =
+            sqlx::query_scalar(COLUMNS).bind(&table).fetch_one(&mut *connection).await.unwrap();
+        let select = format!("SELECT {columns} AS \"row\" FROM \"{table}\" ORDER BY 1");
+        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(select))
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+        all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
+    }
+    all
+}

@@ -112,7 +112,7 @@ fn parse_form_time(value: &str) -> Option<i64> {
         .map(|time| time.and_utc().timestamp_micros())
 }
 
-fn refused(name: &str, told: &str) -> Problem {
+pub(super) fn refused(name: &str, told: &str) -> Problem {
     Problem::bad_request("bad_parameter", format!("parameter `{name}`: {told}"))
 }
 

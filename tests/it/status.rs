@@ -83,6 +83,35 @@ async fn a_200_says_that_nothing_was_rejected() {
 }
 
 #[tokio::test]
+async fn a_check_is_answered_as_the_push_after_it() {
+    let app = TestApp::start().await;
+    let written = "dedupwatch_ingest_events_total{result=\"written\"} ";
+    for (batch, status, sum) in [
+        (json!([event(1), event(2)]), 200, 2),
+        (json!([event(2), bad(3), event(4)]), 207, 3),
+        (json!([bad(3)]), 422, 3),
+    ] {
+        for _ in 0..2 {
+            let checked = app.post("/api/v1/outcomes?check=1", &batch).await;
+            let pushed = app.push(&batch).await;
+            assert_eq!(checked.body, pushed.body);
+            assert_eq!(counts(&checked), counts(&pushed));
+            assert_eq!(checked.status, status);
+        }
+        app.wait_for_text("/metrics", &format!("{written}{sum}\n")).await;
+    }
+    for query in ["check", "check=", "check=true", "chek=1", "check=1&check=1"] {
+        let reply = app.post(&format!("/api/v1/outcomes?{query}"), &event(9)).await;
+        assert_eq!(error(&reply), (400, "bad_parameter".into()), "{query}");
+    }
+    for path in ["/api/v1/transitions?check=1", "/api/v1/heartbeats?check=1"] {
+        assert_eq!(error(&app.post(path, &json!([])).await), (400, "bad_parameter".into()));
+    }
+    assert_eq!(counts(&app.push(&event(9)).await), (200, 1, 0, 0));
+    app.stop().await;
+}
+
+#[tokio::test]
 async fn a_207_says_that_the_rest_was_written() {
     let app = TestApp::start().await;
     let reply = app.push(&json!([event(1), bad(2), event(3)])).await;

@@ -17,6 +17,7 @@ use crate::limits;
 use crate::outcome::{Event, Heartbeat, Transition};
 use crate::web::AppState;
 use crate::web::error::{ApiError, ErrorBody, Problem};
+use crate::web::query::{Params, refused};
 
 /// What is accepted, for those who sent something else.
 const ACCEPTED: &str = "send application/json or application/x-ndjson, UTF-8, plain, \
@@ -32,15 +33,18 @@ impl Default for BodyPatience {
     }
 }
 
-/// Takes outcomes of guards: one object, an array, or one object a line.
+/// Takes outcomes of guards: one object, an array, or one object a line. With `check=1` it answers
+/// the same, and nothing is written, counted or remembered.
 #[utoipa::path(post, path = "/api/v1/outcomes", tag = "ingest",
+    params(("check" = Option<String>, Query, description = "`1`: say what would become of it")),
     request_body(content = Object,
         description = "One outcome, an array, or NDJSON; plain, gzip or zstd"),
     responses(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
         (status = 422, description = "All rejected", body = Answer),
-        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 400, description = "Empty, broken or truncated body, or an unknown parameter",
+            body = ErrorBody),
         (status = 408, description = "The body did not arrive in time", body = ErrorBody),
         (status = 413, description = "Too large or too many events", body = ErrorBody),
         (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
@@ -52,10 +56,15 @@ pub(in crate::web) async fn outcomes(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
+    let check = is_check(&request)?;
     state.ingest.keeps_up()?;
     let (events, admission): (Decoded<Event>, _) =
         receive(&request, payload, &state, decode::outcomes).await?;
-    Ok(told(&state.ingest.push(events, admission).await?))
+    let answer = match check {
+        true => state.ingest.check(events, admission).await?,
+        false => state.ingest.push(events, admission).await?,
+    };
+    Ok(told(&answer))
 }
 
 /// Takes moves of deliveries between states: one object, an array, or one object a line.
@@ -66,7 +75,8 @@ pub(in crate::web) async fn outcomes(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
         (status = 422, description = "All rejected", body = Answer),
-        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 400, description = "Empty, broken or truncated body, or an unknown parameter",
+            body = ErrorBody),
         (status = 408, description = "The body did not arrive in time", body = ErrorBody),
         (status = 413, description = "Too large or too many transitions", body = ErrorBody),
         (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
@@ -78,6 +88,7 @@ pub(in crate::web) async fn transitions(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
+    Params::parse(request.query_string(), &[])?;
     state.ingest.keeps_up()?;
     let (transitions, admission): (Decoded<Transition>, _) =
         receive(&request, payload, &state, decode::transitions).await?;
@@ -92,7 +103,8 @@ pub(in crate::web) async fn transitions(
         (status = 200, description = "Nothing rejected", body = Answer),
         (status = 207, description = "Some rejected, the rest on disk", body = Answer),
         (status = 422, description = "All rejected", body = Answer),
-        (status = 400, description = "Empty, broken or truncated body", body = ErrorBody),
+        (status = 400, description = "Empty, broken or truncated body, or an unknown parameter",
+            body = ErrorBody),
         (status = 408, description = "The body did not arrive in time", body = ErrorBody),
         (status = 413, description = "Too large or too many heartbeats", body = ErrorBody),
         (status = 415, description = "Unknown content type or encoding", body = ErrorBody),
@@ -104,9 +116,23 @@ pub(in crate::web) async fn heartbeats(
     payload: web::Payload,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, ApiError> {
+    Params::parse(request.query_string(), &[])?;
     let (beats, admission): (Decoded<Heartbeat>, _) =
         receive(&request, payload, &state, decode::heartbeats).await?;
     Ok(told(&state.ingest.heartbeats(beats, admission).await?))
+}
+
+/// Whether nothing is to be written. A query that says it in another way is refused rather than
+/// written.
+fn is_check(request: &HttpRequest) -> Result<bool, Problem> {
+    let query = request.query_string();
+    let check = Params::parse(query, &["check"])?.word("check", &["1"])?;
+    match check {
+        None if !query.is_empty() => {
+            Err(refused("check", "has no value; use check=1, or leave it out to have it written"))
+        }
+        check => Ok(check.is_some()),
+    }
 }
 
 type Decode<T> = fn(&[u8], Format, Context) -> Result<Decoded<T>, BodyError>;
