@@ -3,6 +3,7 @@
 //! Exit status: 0 done, 1 it did not work or the check found differences, 2 the command line or
 //! the configuration is wrong.
 
+mod backup;
 mod check_config;
 mod demo;
 mod serve;
@@ -41,6 +42,10 @@ enum Command {
     Verify(DatabaseArgs),
     /// Folds the log again and stores what it says; the server must be stopped
     Rebuild(DatabaseArgs),
+    /// Copies the database to a new file; the server may run
+    Backup(backup::BackupArgs),
+    /// Puts a copy in the place of the database; the server must be stopped
+    Restore(backup::RestoreArgs),
     /// Prints the configuration in force and where each value comes from
     CheckConfig(SettingArgs),
 }
@@ -65,6 +70,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Simulate(simulate) => simulate::run(simulate).await,
         Command::Verify(settings) => verify::verify(&settings).await,
         Command::Rebuild(settings) => verify::rebuild(&settings).await,
+        Command::Backup(arguments) => backup::backup(&arguments).await,
+        Command::Restore(arguments) => backup::restore(&arguments).await,
         Command::CheckConfig(settings) => check_config::run(&settings),
     }
 }

@@ -4,14 +4,12 @@
 //! place of what is stored. The judge is a pure fold, so both are that fold run once more, from
 //! what held before the first record (the base) to the position that the judge has reached.
 
-use std::path::PathBuf;
-
 use crate::audit::Audit;
 use crate::ingest;
 use crate::judge;
 use crate::outcome::{Body, Position, Record, Settings};
 use crate::store::compare::{Comparison, TableDifferences};
-use crate::store::{DatabaseLock, Pending, Step, Store, StoreError};
+use crate::store::{DatabaseLock, Pending, Scratch, Step, Store, StoreError};
 
 /// Records of one step: as many as the judge takes when it is behind.
 const STEP_RECORDS: u32 = 5_000;
@@ -49,7 +47,7 @@ pub struct Verified {
 pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
     let told = |source| RedoError::Store { url: url.to_owned(), source };
     let log = Store::open_to_read(url, collector).await.map_err(told)?;
-    let scratch = Scratch::make(url).await?;
+    let scratch = scratch(url).await?;
     let mut redo = Redo::begin(&log, &scratch, url).await?;
     // Most of it before the instant of the comparison is fixed.
     redo.until(log.read_progress(log.collector()).await.map_err(told)?).await.map_err(told)?;
@@ -67,7 +65,7 @@ pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
     let told = |source| RedoError::Store { url: url.to_owned(), source };
     let store = Store::open_to_mend(url, collector).await.map_err(told)?;
     let _lock = DatabaseLock::take(url).await.map_err(told)?;
-    let scratch = Scratch::make(url).await?;
+    let scratch = scratch(url).await?;
     let mut redo = Redo::begin(&store, &scratch, url).await?;
     redo.until(store.read_progress(store.collector()).await.map_err(told)?).await.map_err(told)?;
     let records = redo.at.n;
@@ -143,42 +141,7 @@ impl<'a> Redo<'a> {
 }
 
 /// The file of the log folded again, beside the database; gone at the end.
-struct Scratch {
-    path: PathBuf,
-    text: String,
-    _lock: DatabaseLock,
-}
-
-impl Scratch {
-    async fn make(url: &str) -> Result<Self, RedoError> {
-        let url = format!("{url}.redone");
-        let told = |source| RedoError::Store { url: url.clone(), source };
-        let lock = DatabaseLock::take(&url).await.map_err(told)?;
-        let text = url.trim_start_matches("sqlite://").to_owned();
-        let scratch = Self { path: PathBuf::from(&text), text, _lock: lock };
-        // One that was stopped half-way may have left it.
-        scratch.remove();
-        Ok(scratch)
-    }
-
-    fn path(&self) -> &str {
-        &self.text
-    }
-
-    fn remove(&self) {
-        for end in ["", "-wal", "-shm"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(end);
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        self.remove();
-        let mut lock = self.path.clone().into_os_string();
-        lock.push(".lock");
-        let _ = std::fs::remove_file(lock);
-    }
+async fn scratch(url: &str) -> Result<Scratch, RedoError> {
+    let told = |source| RedoError::Store { url: format!("{url}.redone"), source };
+    Scratch::make(url.trim_start_matches("sqlite://"), "redone").await.map_err(told)
 }

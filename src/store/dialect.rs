@@ -63,6 +63,12 @@ pub(super) fn to_read(path: &str) -> SqliteConnectOptions {
     options(path).disable_statement_logging().pragma("query_only", "on")
 }
 
+/// A connection that copies a database that is there. It may take its time; one that can't write
+/// can't copy either.
+pub(super) fn to_copy(path: &str) -> SqliteConnectOptions {
+    options(path).disable_statement_logging()
+}
+
 /// Cache of one reader, in KiB: SQLite's own 2 MB make the judge read the same pages again.
 const READER_CACHE: &str = "-32768";
 

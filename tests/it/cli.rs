@@ -27,8 +27,10 @@ fn an_open_address_is_refused_and_help_says_why() {
 #[test]
 fn help_names_all_commands_and_flags() {
     let help = text(&run(&["--help"], &[]).stdout);
-    let commands = ["serve", "demo", "simulate", "verify", "rebuild", "check-config"];
-    for word in commands.into_iter().chain(["--config", "--listen", "--database"]) {
+    let commands = ["serve", "demo", "simulate", "verify", "rebuild", "backup", "restore"];
+    for word in
+        commands.into_iter().chain(["check-config"]).chain(["--config", "--listen", "--database"])
+    {
         assert!(help.contains(word), "{word} is not in {help}");
     }
 }

@@ -6,6 +6,7 @@ mod advisor;
 mod alerts;
 mod api;
 mod app;
+mod backup;
 mod cases;
 mod cases_http;
 mod cases_stored;
