@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use self::tasks::{AlertTask, JudgeThread, Shared};
+use self::tasks::{AlertTask, OwnThread, Shared};
 use crate::alert::CourierError;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -35,7 +35,8 @@ pub struct Application {
     address: SocketAddr,
     server: Server,
     ingest: Ingest,
-    judge: JudgeThread,
+    judge: OwnThread,
+    retention: OwnThread,
     alerts: AlertTask,
     checkpoints: Checkpoints,
     shared: Shared,
@@ -99,12 +100,23 @@ impl Application {
         let checkpoints = Checkpoints::open(&config.database).await.map_err(told)?;
         let shared = Shared::new(store, clock).await?;
         let ingest = Ingest::start(shared.writer(&config)).await.map_err(told)?;
-        let judge = JudgeThread::start(shared.judge(&config)).await?;
+        let judge = OwnThread::judge(shared.judge(&config)).await?;
         set(&shared.store, &ingest, &config.audit).await?;
+        let retention = OwnThread::retention(shared.retention(&config))?;
         let alerts = AlertTask::start(shared.alerts(&config)?);
         let state = shared.web(ingest.clone(), config);
         let server = Server::new(listener, state).map_err(StartError::Server)?;
-        Ok(Self { address, server, ingest, judge, alerts, checkpoints, shared, _lock: lock })
+        Ok(Self {
+            address,
+            server,
+            ingest,
+            judge,
+            retention,
+            alerts,
+            checkpoints,
+            shared,
+            _lock: lock,
+        })
     }
 
     /// Where it listens; with port 0 in the configuration, the port that was free.
@@ -116,7 +128,9 @@ impl Application {
     /// ends within 10 s. It ends with an error if a part ends by itself: a collector that serves
     /// pages and audits nothing is worse than one that is started again.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        let Self { server, ingest, mut judge, mut alerts, checkpoints, shared, .. } = self;
+        let Self {
+            server, ingest, mut judge, mut retention, mut alerts, checkpoints, shared, ..
+        } = self;
         let server_stop = server.stop_handle();
         let mut server = tokio::spawn(server.run());
         let ended = tokio::select! {
@@ -125,14 +139,19 @@ impl Application {
             ended = &mut server => Err(anyhow::anyhow!("the server ended: {ended:?}")),
             () = ingest.ended() => Err(anyhow::anyhow!("the writer ended; the log says why")),
             () = judge.ended() => Err(anyhow::anyhow!("the judge ended; the log says why")),
+            () = retention.ended() => {
+                Err(anyhow::anyhow!("the retention ended; the log says why"))
+            }
             () = alerts.ended() => Err(anyhow::anyhow!("the alerts ended; the log says why")),
         };
         let told = Instant::now();
         tracing::info!("stopping: no more outcomes are taken");
+        retention.ask_to_stop();
         shared.vitals.set_closing();
         within(told + JUDGE_UNTIL, "outcomes", ingest.shutdown()).await;
         within(told + JUDGE_UNTIL, "the judge", judge.catch_up(&shared.vitals)).await;
         within(told + REQUESTS_UNTIL, "the judge's step", judge.stop()).await;
+        within(told + REQUESTS_UNTIL, "the retention's step", retention.stop()).await;
         within(told + REQUESTS_UNTIL, "alerts", alerts.stop()).await;
         within(told + REQUESTS_UNTIL, "requests", server_stop.stop()).await;
         server.abort();

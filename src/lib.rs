@@ -1,7 +1,7 @@
 //! Independent audit of settlement deduplication: is every settlement booked exactly once?
 //!
-//! `outcome <- guard, audit, client <- store <- ingest, judge, alert, simulate <- redo, web <- app
-//! <- cli`. Nothing points back. What is absent:
+//! `outcome <- guard, audit, client <- store <- ingest, judge, alert, simulate <- redo, web <-
+//! retention <- app <- cli`. Nothing points back. What is absent:
 //!
 //! - `outcome`, `guard` and `audit` have no clock, task, database or JSON.
 //! - Nothing but `store` names sqlx; nothing but `web` names actix.
@@ -21,6 +21,7 @@ pub mod limits;
 pub mod metrics;
 pub mod outcome;
 pub mod redo;
+pub mod retention;
 pub mod simulate;
 pub mod store;
 pub mod vitals;

@@ -106,6 +106,16 @@ pub const LATENCY_BUCKETS_US: [u64; 16] = [
 
 /// The longest time that `[audit]` takes: signatures are kept for 90 days.
 pub const AUDIT_SETTING_US_MAX: i64 = 90 * DAY_US;
+/// The shortest times that `[retention]` takes: a record is kept for a day, so that the cap takes
+/// whole days, and a minute for as long as an event of it may come.
+pub const RAW_AGE_US_MIN: i64 = DAY_US;
+/// See [`RAW_AGE_US_MIN`].
+pub const ROLLUPS_AGE_US_MIN: i64 = EVENT_AGE_US_MAX + DAY_US;
+/// The longest time that `[retention]` takes: far beyond what anybody keeps.
+pub const RETENTION_US_MAX: i64 = 36_500 * DAY_US;
+/// The least cap of the disk: an empty database, and a day of a small service.
+pub const DISK_CAP_BYTES_MIN: i64 = 64 << 20;
+
 /// Games that are remembered of a player (design.md): more can't be live.
 pub const LIVE_GAMES_MAX: u32 = 3;
 

@@ -10,6 +10,9 @@ use crate::limits;
 /// No tick is wanted.
 const NEVER: i64 = i64::MAX;
 
+/// Nothing is known yet, or there is nothing.
+const UNKNOWN: i64 = i64::MIN;
+
 /// The signs of life of one collector.
 #[derive(Debug)]
 pub struct Vitals {
@@ -22,6 +25,9 @@ pub struct Vitals {
     turned_away: AtomicBool,
     database_away: AtomicBool,
     closing: AtomicBool,
+    database_bytes: AtomicI64,
+    disk_cap_bytes: AtomicI64,
+    retained_us: AtomicI64,
 }
 
 impl Default for Vitals {
@@ -36,6 +42,9 @@ impl Default for Vitals {
             turned_away: AtomicBool::new(false),
             database_away: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            database_bytes: AtomicI64::new(UNKNOWN),
+            disk_cap_bytes: AtomicI64::new(UNKNOWN),
+            retained_us: AtomicI64::new(UNKNOWN),
         }
     }
 }
@@ -132,6 +141,36 @@ impl Vitals {
         self.database_away.load(Ordering::Acquire)
     }
 
+    /// The database and its base hold so much.
+    pub fn set_database_bytes(&self, bytes: i64) {
+        self.database_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// How much the database and its base hold, once that is known.
+    pub fn database_bytes(&self) -> Option<i64> {
+        known(&self.database_bytes)
+    }
+
+    /// They may hold so much.
+    pub fn set_disk_cap(&self, bytes: Option<i64>) {
+        self.disk_cap_bytes.store(bytes.unwrap_or(UNKNOWN), Ordering::Release);
+    }
+
+    /// How much they may hold, if there is a bound.
+    pub fn disk_cap_bytes(&self) -> Option<i64> {
+        known(&self.disk_cap_bytes)
+    }
+
+    /// What was old was looked for at this moment.
+    pub fn set_retained(&self, at_us: i64) {
+        self.retained_us.store(at_us, Ordering::Release);
+    }
+
+    /// When what was old was last looked for.
+    pub fn retained_us(&self) -> Option<i64> {
+        known(&self.retained_us)
+    }
+
     /// The collector takes no more.
     pub fn set_closing(&self) {
         self.closing.store(true, Ordering::Release);
@@ -141,4 +180,8 @@ impl Vitals {
     pub fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
+}
+
+fn known(number: &AtomicI64) -> Option<i64> {
+    Some(number.load(Ordering::Acquire)).filter(|number| *number != UNKNOWN)
 }

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::ingest::{self, Ingest};
 use crate::judge::{self, Judge};
 use crate::metrics::{Metrics, MetricsError};
+use crate::retention::{self, Retention};
 use crate::store::Store;
 use crate::vitals::Vitals;
 use crate::web::AppState;
@@ -57,6 +58,17 @@ impl Shared {
         }
     }
 
+    pub(super) fn retention(&self, config: &Config) -> retention::Parts {
+        retention::Parts {
+            store: Arc::clone(&self.store),
+            vitals: Arc::clone(&self.vitals),
+            metrics: Arc::clone(&self.metrics),
+            clock: self.clock.clone(),
+            url: config.database.clone(),
+            ages: config.retention,
+        }
+    }
+
     pub(super) fn alerts(&self, config: &Config) -> Result<Alerts, CourierError> {
         let (store, metrics) = (Arc::clone(&self.store), Arc::clone(&self.metrics));
         Alerts::new(store, metrics, Arc::clone(&self.vitals), self.clock.clone(), config)
@@ -74,26 +86,38 @@ impl Shared {
     }
 }
 
-/// The judge, on a thread of its own: its work is computing, and requests must not wait for it.
-pub(super) struct JudgeThread {
+/// A part on a thread of its own: its work is computing, and requests must not wait for it.
+pub(super) struct OwnThread {
     stop: watch::Sender<bool>,
     /// Nothing is sent: it is the end of the sender that tells.
     ended: watch::Receiver<()>,
 }
 
-impl JudgeThread {
-    pub(super) async fn start(parts: judge::Parts) -> Result<Self, StartError> {
+impl OwnThread {
+    pub(super) async fn judge(parts: judge::Parts) -> Result<Self, StartError> {
         let judge = Judge::open(parts).await.map_err(StartError::Judge)?;
+        Self::start("judge", |stopped| judge::run(judge, stopped))
+    }
+
+    pub(super) fn retention(parts: retention::Parts) -> Result<Self, StartError> {
+        let retention = Retention::new(parts);
+        Self::start("retention", |stopped| retention.run_until(stopped))
+    }
+
+    fn start<F: Future<Output = ()>>(
+        name: &str,
+        part: impl FnOnce(watch::Receiver<bool>) -> F + Send + 'static,
+    ) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let (end, ended) = watch::channel(());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(StartError::Thread)?;
         let run = move || {
-            runtime.block_on(judge::run(judge, stopped));
+            runtime.block_on(part(stopped));
             // Also gone if the line above panics.
             drop(end);
         };
-        std::thread::Builder::new().name("judge".into()).spawn(run).map_err(StartError::Thread)?;
+        std::thread::Builder::new().name(name.into()).spawn(run).map_err(StartError::Thread)?;
         Ok(Self { stop, ended })
     }
 
@@ -109,9 +133,14 @@ impl JudgeThread {
         }
     }
 
+    /// Lets it end after the step it is at.
+    pub(super) fn ask_to_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// Ends it after the step it is at.
     pub(super) async fn stop(mut self) {
-        self.stop.send_replace(true);
+        self.ask_to_stop();
         self.ended().await;
     }
 }

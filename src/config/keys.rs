@@ -46,7 +46,7 @@ impl Key {
 }
 
 /// All keys, in the order in which they are shown.
-pub const KEYS: [Key; 16] = [
+pub const KEYS: [Key; 19] = [
     Key {
         name: "listen",
         about: "address and port of the server",
@@ -156,6 +156,38 @@ pub const KEYS: [Key; 16] = [
         secret: false,
         set: |config, text| reuse_after(text).map(|value| config.audit.reuse_after = value),
         get: |config| shown_reuse_after(&config.audit.reuse_after),
+    },
+    Key {
+        name: "retention.raw",
+        about: "how long records of the log are kept after their receipt",
+        secret: false,
+        set: |config, text| {
+            age_us(text, limits::RAW_AGE_US_MIN).map(|value| config.retention.raw_us = value)
+        },
+        get: |config| shown_days(config.retention.raw_us),
+    },
+    Key {
+        name: "retention.rollups",
+        about: "how long counts by minute are kept",
+        secret: false,
+        set: |config, text| {
+            age_us(text, limits::ROLLUPS_AGE_US_MIN)
+                .map(|value| config.retention.rollups_us = value)
+        },
+        get: |config| shown_days(config.retention.rollups_us),
+    },
+    Key {
+        name: "retention.disk_cap",
+        about: "how much the database and its base may hold, such as `50GiB`, before the oldest \
+                days of the log go sooner; none without it",
+        secret: false,
+        set: |config, text| {
+            disk_cap(text).map(|value| config.retention.disk_cap_bytes = Some(value))
+        },
+        get: |config| match config.retention.disk_cap_bytes {
+            Some(bytes) => bytesize::ByteSize(bytes.unsigned_abs()).to_string(),
+            None => String::new(),
+        },
     },
     Key {
         name: "webhook.url",
@@ -306,13 +338,46 @@ fn reuse_after(text: &str) -> Result<ReuseAfter, Fault> {
 
 fn shown_reuse_after(reuse_after: &ReuseAfter) -> String {
     let of = reuse_after.of_us.iter();
-    // In days, where it comes out even: a month has no fixed length.
-    let shown = |us: i64| match us % limits::DAY_US {
+    let of = of.map(|(ledger, us)| format!(", {ledger}={}", shown_days(*us)));
+    std::iter::once(shown_days(reuse_after.default_us)).chain(of).collect()
+}
+
+/// In days, where it comes out even: a month has no fixed length.
+fn shown_days(us: i64) -> String {
+    match us % limits::DAY_US {
         0 if us > limits::DAY_US => format!("{}days", us / limits::DAY_US),
         _ => shown_duration(us),
-    };
-    let of = of.map(|(ledger, us)| format!(", {ledger}={}", shown(*us)));
-    std::iter::once(shown(reuse_after.default_us)).chain(of).collect()
+    }
+}
+
+fn age_us(text: &str, least_us: i64) -> Result<i64, Fault> {
+    let remedy = "write a number and its unit, such as 14days";
+    let duration = humantime::parse_duration(text)
+        .map_err(|why| Fault { problem: format!("{text:?} is not a duration: {why}"), remedy })?;
+    let us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    match us {
+        us if us < least_us => {
+            let problem = format!("{text:?} is less than {}", shown_days(least_us));
+            Err(Fault { problem, remedy })
+        }
+        us if us > limits::RETENTION_US_MAX => {
+            let problem = format!("{text:?} is more than {}", shown_days(limits::RETENTION_US_MAX));
+            Err(Fault { problem, remedy })
+        }
+        us => Ok(us),
+    }
+}
+
+fn disk_cap(text: &str) -> Result<i64, Fault> {
+    let remedy = "write a number and its unit, such as 50GiB; 64MiB at least";
+    let size: bytesize::ByteSize = text
+        .parse()
+        .map_err(|why| Fault { problem: format!("{text:?} is not a size: {why}"), remedy })?;
+    let bytes = i64::try_from(size.as_u64()).unwrap_or(i64::MAX);
+    match bytes >= limits::DISK_CAP_BYTES_MIN {
+        true => Ok(bytes),
+        false => Err(Fault { problem: format!("{text:?} is too little"), remedy }),
+    }
 }
 
 fn games(text: &str) -> Result<u32, Fault> {

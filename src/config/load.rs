@@ -384,6 +384,13 @@ mod tests {
             ("audit.reuse_after", "soon"),
             ("audit.reuse_after", "90days, chips"),
             ("audit.reuse_after", "90days, chips=1day, chips=2days"),
+            ("retention.raw", "1h"),
+            ("retention.raw", "14"),
+            ("retention.rollups", "14days"),
+            ("retention.rollups", "101years"),
+            ("retention.disk_cap", "1MiB"),
+            ("retention.disk_cap", "much"),
+            ("retention.disk_cap", "none"),
             ("webhook.url", "mailto:a@b"),
         ];
         for (name, value) in refused {
@@ -391,6 +398,20 @@ mod tests {
             let environment = vec![(key.variable(), value.into())];
             let problems = load(&Layers { environment, ..Layers::default() }).unwrap_err();
             assert_eq!(keys_of(&problems), [key.variable()], "{name} = {value:?}");
+        }
+    }
+
+    #[test]
+    fn ages_and_sizes_are_shown_as_they_are_read() {
+        let text = "[retention]\nraw = \"30days\"\nrollups = \"2years\"\ndisk_cap = \"50GiB\"";
+        let config = load(&file(text)).unwrap().config;
+        assert_eq!(config.retention.raw_us, 30 * limits::DAY_US);
+        assert_eq!(config.retention.disk_cap_bytes, Some(50 << 30));
+        for name in ["retention.raw", "retention.rollups", "retention.disk_cap"] {
+            let key = KEYS.iter().find(|key| key.name == name).unwrap();
+            let flags = vec![(key.name, key.shown(&config))];
+            let again = load(&Layers { flags, ..Layers::default() }).unwrap().config;
+            assert_eq!(key.shown(&again), key.shown(&config));
         }
     }
 

@@ -13,6 +13,7 @@ pub use keys::{KEYS, Key};
 pub use load::{Layers, Loaded, Origin, Problem, Problems, load};
 
 use crate::audit::Settings;
+use crate::limits;
 
 /// The configuration in force.
 #[derive(Clone, Debug)]
@@ -34,8 +35,27 @@ pub struct Config {
     pub log_format: LogFormat,
     /// `[audit]`.
     pub audit: Settings,
+    /// `[retention]`.
+    pub retention: Retention,
     /// `[webhook]`, the one receiver of notifications.
     pub webhook: Option<Webhook>,
+}
+
+/// How long what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Records of the log, after their receipt.
+    pub raw_us: i64,
+    /// What was counted by minute, after that minute.
+    pub rollups_us: i64,
+    /// So much the database may hold before the oldest days of the log go.
+    pub disk_cap_bytes: Option<i64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { raw_us: 14 * limits::DAY_US, rollups_us: 400 * limits::DAY_US, disk_cap_bytes: None }
+    }
 }
 
 /// How a line of the log looks.
@@ -71,6 +91,7 @@ impl Default for Config {
             log_filter: "info,actix_server=warn".into(),
             log_format: LogFormat::Text,
             audit: Settings::default(),
+            retention: Retention::default(),
             webhook: None,
         }
     }

@@ -46,6 +46,8 @@ pub(super) mod name {
     pub(in crate::metrics) const LATE_GAMES_SUM: &str = "late_games_sum";
     /// Labels: receiver, result.
     pub(in crate::metrics) const NOTIFICATIONS: &str = "notifications";
+    /// Labels: what.
+    pub(in crate::metrics) const REMOVED_ROWS: &str = "removed_rows";
 }
 
 /// What one commit of the writer holds. An `evicted` carried by an acceptance counts as an
@@ -238,6 +240,13 @@ impl Counted {
     pub(super) fn of_notified(receiver: &str, result: &str, attempts: u64) -> Self {
         let mut counted = Self::default();
         counted.add(name::NOTIFICATIONS, &[receiver, result], attempts);
+        counted
+    }
+
+    /// What so many rows of one sort that are removed add.
+    pub(super) fn of_removed(what: &str, rows: u64) -> Self {
+        let mut counted = Self::default();
+        counted.add(name::REMOVED_ROWS, &[what], rows);
         counted
     }
 }

@@ -26,7 +26,7 @@ const GAUGE: MetricType = MetricType::GAUGE;
 const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 
 /// All of them, as the README lists them.
-pub(super) const SPECS: [Spec; 27] = [
+pub(super) const SPECS: [Spec; 31] = [
     Spec {
         name: "dedup_outcomes_total",
         help: "Outcomes that guards reported, each counted once however often it was sent.",
@@ -235,6 +235,35 @@ pub(super) const SPECS: [Spec; 27] = [
         labels: &["receiver", "result"],
         sort: COUNTER,
         samples: |state, _| stored(state, name::NOTIFICATIONS),
+    },
+    Spec {
+        name: "dedupwatch_database_bytes",
+        help: "How much the database and its base hold, in bytes; what is free in them is written \
+               to again.",
+        labels: &[],
+        sort: GAUGE,
+        samples: |_, vitals| samples::once(vitals.database_bytes().map(approximate)),
+    },
+    Spec {
+        name: "dedupwatch_database_cap_bytes",
+        help: "How much they may hold before the oldest days of the log go, in bytes.",
+        labels: &[],
+        sort: GAUGE,
+        samples: |_, vitals| samples::once(vitals.disk_cap_bytes().map(approximate)),
+    },
+    Spec {
+        name: "dedupwatch_removed_rows_total",
+        help: "Rows removed for their age or for the cap: records of the log, or minutes.",
+        labels: &["what"],
+        sort: COUNTER,
+        samples: |state, _| samples::from_zero(state, name::REMOVED_ROWS, &["records", "minutes"]),
+    },
+    Spec {
+        name: "dedupwatch_retention_last_run_timestamp_seconds",
+        help: "When what is old was last looked for, in seconds since 1970.",
+        labels: &[],
+        sort: GAUGE,
+        samples: |_, vitals| samples::once(vitals.retained_us().map(seconds)),
     },
     Spec {
         name: "dedupwatch_build_info",

@@ -134,6 +134,16 @@ impl Metrics {
         self.shared.lock().apply(counted);
     }
 
+    /// What so many rows that are removed will add to the totals. Nothing moves yet.
+    pub fn count_removed(&self, what: &str, rows: u64) -> Counted {
+        Counted::of_removed(what, rows)
+    }
+
+    /// They are gone from the disk.
+    pub fn removed(&self, counted: &Counted) {
+        self.shared.lock().apply(counted);
+    }
+
     /// A receiver is there: its counters start at 0.
     pub fn announce_receiver(&self, receiver: &str) {
         let state = &mut *self.shared.lock();

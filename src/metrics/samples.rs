@@ -45,6 +45,11 @@ pub(super) fn one(value: f64) -> Samples {
     Samples::from([(Vec::new(), Value::Number(value))])
 }
 
+/// A number, once it is known.
+pub(super) fn once(number: Option<f64>) -> Samples {
+    number.map(one).unwrap_or_default()
+}
+
 pub(super) fn stored(state: &State, name: &str) -> Samples {
     let totals = state.totals.get(name).into_iter().flatten();
     totals.map(|(labels, value)| (labels.clone(), Value::Number(approximate(*value)))).collect()

@@ -4,12 +4,15 @@
 //! place of what is stored. The judge is a pure fold, so both are that fold run once more, from
 //! what held before the first record (the base) to the position that the judge has reached.
 
-use crate::audit::Audit;
+mod base;
+mod fold;
+
+pub use self::base::Base;
+pub use self::fold::Fold;
 use crate::ingest;
-use crate::judge;
-use crate::outcome::{Body, Position, Record, Settings};
+use crate::outcome::Settings;
 use crate::store::compare::{Comparison, TableDifferences};
-use crate::store::{DatabaseLock, Pending, Scratch, Step, Store, StoreError};
+use crate::store::{DatabaseLock, HeldBase, Scratch, Store, StoreError};
 
 /// Records of one step: as many as the judge takes when it is behind.
 const STEP_RECORDS: u32 = 5_000;
@@ -25,9 +28,23 @@ pub enum RedoError {
         /// Why.
         source: StoreError,
     },
-    /// Its older part is gone.
-    #[error("the log begins at position {0}: what was before it can't be folded again")]
+    /// Its older part is gone, and no base says what that was.
+    #[error(
+        "the log begins at position {0}: what was before it can't be folded again; the file with \
+         .base at the end of its name belongs beside the database"
+    )]
     Shortened(i64),
+    /// The base is not that of this database as it is now.
+    #[error(
+        "the file with .base at the end of its name goes up to position {base}, and the audit up \
+         to {judged}: put the one beside the database that was copied with it"
+    )]
+    Ahead {
+        /// How far the base goes.
+        base: i64,
+        /// How far the judge was.
+        judged: i64,
+    },
     /// Nothing was ever judged.
     #[error("nothing was judged yet: there is nothing to compare")]
     NeverJudged,
@@ -51,12 +68,13 @@ pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
     let mut redo = Redo::begin(&log, &scratch, url).await?;
     // Most of it before the instant of the comparison is fixed.
     redo.until(log.read_progress(log.collector()).await.map_err(told)?).await.map_err(told)?;
-    let comparison = Comparison::begin(url, (scratch.path(), &redo.to), log.collector()).await;
+    let from = (log.collector(), redo.base_n);
+    let comparison = Comparison::begin(url, (scratch.path(), redo.fold.to()), from).await;
     let mut comparison = comparison.map_err(told)?;
     redo.until(comparison.judged_n()).await.map_err(told)?;
     redo.roll_up_the_rest(comparison.logged_n()).await.map_err(told)?;
     let tables = comparison.differences().await.map_err(told)?;
-    Ok(Verified { records: redo.at.n, tables })
+    Ok(Verified { records: redo.fold.at().n - redo.base_n, tables })
 }
 
 /// Folds the log again and puts that in the place of what is stored. Takes the database for
@@ -68,9 +86,9 @@ pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
     let scratch = scratch(url).await?;
     let mut redo = Redo::begin(&store, &scratch, url).await?;
     redo.until(store.read_progress(store.collector()).await.map_err(told)?).await.map_err(told)?;
-    let records = redo.at.n;
+    let records = redo.fold.at().n - redo.base_n;
     redo.roll_up_the_rest(i64::MAX).await.map_err(told)?;
-    redo.to.close().await.map_err(told)?;
+    redo.fold.to().close().await.map_err(told)?;
     store.replace_by(scratch.path()).await.map_err(told)?;
     store.close().await.map_err(told)?;
     Ok(records)
@@ -79,61 +97,56 @@ pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
 /// The fold, run once more.
 struct Redo<'a> {
     log: &'a Store,
-    to: Store,
-    audit: Audit,
-    pending: Pending,
-    at: Position,
-    change: i64,
+    fold: Fold,
+    /// The last record that is not folded again.
+    base_n: i64,
+    /// Nobody drops records that come after it meanwhile.
+    _base: Option<HeldBase>,
 }
 
 impl<'a> Redo<'a> {
     async fn begin(log: &'a Store, scratch: &Scratch, url: &str) -> Result<Self, RedoError> {
         let told = |source| RedoError::Store { url: url.to_owned(), source };
-        let at = Position { collector: log.collector(), n: 0 };
-        let first = log.read_records(at, 1).await.map_err(told)?;
-        let first = first.first().map_or(1, |record| record.position.n);
-        if first > 1 {
+        let settings: Option<Settings> = log.base_settings().await.map_err(told)?;
+        let settings = settings.ok_or(RedoError::NeverJudged)?;
+        let held = HeldBase::take(url).await.map_err(told)?;
+        let path = held.as_ref().map(|base| base.path.as_str());
+        let fold = base::begin(log, path, scratch.path(), &settings).await;
+        let fold = fold.map_err(told)?;
+        let first = log.read_records(fold.at(), 1).await.map_err(told)?;
+        let first = first.first().map_or(fold.at().n + 1, |record| record.position.n);
+        if first > fold.at().n + 1 {
             return Err(RedoError::Shortened(first));
         }
-        let base: Option<Settings> = log.base_settings().await.map_err(told)?;
-        let base = base.ok_or(RedoError::NeverJudged)?;
-        let to = Store::open_scratch(scratch.path(), log).await.map_err(told)?;
-        let audit = judge::memory::restore(&to, &base).await.map_err(told)?;
-        let pending = to.read_pending(judge::PENDING_ROWS).await.map_err(told)?;
-        Ok(Self { log, to, audit, pending, at, change: 0 })
+        let judged_n = log.read_progress(log.collector()).await.map_err(told)?;
+        if fold.at().n > judged_n {
+            return Err(RedoError::Ahead { base: fold.at().n, judged: judged_n });
+        }
+        let base_n = fold.at().n;
+        Ok(Self { log, fold, base_n, _base: held })
     }
 
     /// Folds on, up to and with position `n`.
     async fn until(&mut self, n: i64) -> Result<(), StoreError> {
-        while self.at.n < n {
-            let mut records = self.log.read_records(self.at, STEP_RECORDS).await?;
+        while self.fold.at().n < n {
+            let mut records = self.log.read_records(self.fold.at(), STEP_RECORDS).await?;
             records.retain(|record| record.position.n <= n);
-            // What a person closed was stored by then.
-            let is_closing = |record: &Record| matches!(record.body, Body::Closed(_));
-            let closing = records.iter().skip(1).position(is_closing);
-            records.truncate(closing.map_or(records.len(), |before| before + 1));
-            let Some(end) = records.last().map(|record| record.position) else { break };
-            judge::fold_all(&self.to, &self.pending, &mut self.audit, &records).await?;
-            let step = Step::take(&mut self.audit, &records, end)?;
-            let rows = step.rows();
-            self.change = self.to.save_step(step, &mut self.pending, &[], self.change).await?;
-            self.to.move_pending(&mut self.pending, 2 * rows).await?;
-            self.to.add_rollups(&ingest::rollups_of(&records)).await?;
-            judge::memory::bound(&mut self.audit);
-            self.at = end;
+            if self.fold.step(records).await? == 0 {
+                break;
+            }
         }
-        self.to.move_all_pending(&mut self.pending).await
+        self.fold.settle().await
     }
 
     /// Rolls up what is in the log and not judged yet, up to and with position `n`: the writer
     /// counts by minute at once.
     async fn roll_up_the_rest(&self, n: i64) -> Result<(), StoreError> {
-        let mut at = self.at;
+        let mut at = self.fold.at();
         while at.n < n {
             let mut records = self.log.read_records(at, STEP_RECORDS).await?;
             records.retain(|record| record.position.n <= n);
             let Some(end) = records.last().map(|record| record.position) else { return Ok(()) };
-            self.to.add_rollups(&ingest::rollups_of(&records)).await?;
+            self.fold.to().add_rollups(&ingest::rollups_of(&records)).await?;
             at = end;
         }
         Ok(())

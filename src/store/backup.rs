@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::scratch::{BESIDE, beside};
-use super::{DatabaseLock, Scratch, StoreError, dialect, must_be_there, path_of};
+use super::{
+    BASE_END, DatabaseLock, HeldBase, Scratch, Store, StoreError, dialect, must_be_there, path_of,
+};
 
 /// Why there is no copy, or it was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -78,9 +80,25 @@ const IN_MEMORY: &str = ":memory:";
 /// Copies the database of a collector, which may be running, to a new file.
 pub async fn backup(url: &str, to: &Path) -> Result<Copied, BackupError> {
     let from = path_of(url).map_err(|why| of(url, why))?;
+    let base_to = beside(to, BASE_END);
     must_be_free(to)?;
-    let copy = copy(from, to).await?;
-    let (bytes, records) = (size_of(copy.path())?, count(copy.path()).await?);
+    must_be_free(&base_to)?;
+    // Records that are in neither would be gone from both.
+    let base = HeldBase::take(url).await.map_err(|why| of(url, why))?;
+    let main = copy(from, to).await?;
+    let (mut bytes, records) = (size_of(main.path())?, count(main.path()).await?);
+    if let Some(base) = base {
+        let base = copy(&base.path, &base_to).await?;
+        bytes += size_of(base.path())?;
+        put_new(&base, &base_to)?;
+    }
+    put_new(&main, to)?;
+    sync_folder_of(to)?;
+    Ok(Copied { bytes, records, kept: None })
+}
+
+/// Gives a copy its name, which nothing must have.
+fn put_new(copy: &Scratch, to: &Path) -> Result<(), BackupError> {
     // Fails where something has the name by now. Some file systems know no second names.
     match std::fs::hard_link(copy.path(), to) {
         Ok(()) => {}
@@ -90,8 +108,7 @@ pub async fn backup(url: &str, to: &Path) -> Result<Copied, BackupError> {
             std::fs::rename(copy.path(), to).map_err(|why| file(to, why))?;
         }
     }
-    sync_folder_of(to)?;
-    Ok(Copied { bytes, records, kept: None })
+    Ok(())
 }
 
 /// Puts a copy at the place of a database that no collector uses. If one is there already, it is
@@ -105,18 +122,38 @@ pub async fn restore(
     let to = path_of(url).map_err(|why| of(url, why))?;
     let from = copy_path.display().to_string();
     is_whole(&from).await?;
+    let base_from = beside(copy_path, BASE_END);
+    let has_base = base_from.exists();
+    if has_base {
+        is_whole(&base_from.display().to_string()).await?;
+    }
     let _lock = DatabaseLock::take(url).await.map_err(|why| of(to, why))?;
     let to = Path::new(to);
-    let is_there = std::iter::once("").chain(BESIDE).any(|end| beside(to, end).exists());
+    let is_there = all_of(to).iter().any(|file| file.exists());
     if is_there && !force {
         return Err(BackupError::TargetExists(to.display().to_string()));
     }
-    let copy = copy(&from, to).await?;
-    let (bytes, records) = (size_of(copy.path())?, count(copy.path()).await?);
+    let main = copy(&from, to).await?;
+    let (mut bytes, records) = (size_of(main.path())?, count(main.path()).await?);
+    let base_to = beside(to, BASE_END);
+    let base = match has_base {
+        true => Some(copy(&base_from.display().to_string(), &base_to).await?),
+        false => None,
+    };
     let kept = if is_there { Some(put_aside(to, now_us)?) } else { None };
-    std::fs::rename(copy.path(), to).map_err(|why| file(to, why))?;
+    if let Some(base) = base {
+        bytes += size_of(base.path())?;
+        std::fs::rename(base.path(), &base_to).map_err(|why| file(&base_to, why))?;
+    }
+    std::fs::rename(main.path(), to).map_err(|why| file(to, why))?;
     sync_folder_of(to)?;
     Ok(Copied { bytes, records, kept })
+}
+
+/// A database, its base, and what SQLite puts beside each.
+fn all_of(path: &Path) -> Vec<PathBuf> {
+    let ends = std::iter::once("").chain(BESIDE);
+    ends.flat_map(|end| [beside(path, end), beside(path, &format!("{BASE_END}{end}"))]).collect()
 }
 
 fn must_be_free(path: &Path) -> Result<(), BackupError> {
@@ -138,6 +175,16 @@ async fn copy(from: &str, to: &Path) -> Result<Scratch, BackupError> {
     let path = Path::new(scratch.path());
     File::open(path).and_then(|copy| copy.sync_all()).map_err(|why| file(path, why))?;
     Ok(scratch)
+}
+
+impl Store {
+    /// Copies a database, which may be in use, to a file that is not there yet. The copy may not
+    /// be on disk.
+    pub async fn copy(from: &str, to: &str) -> Result<(), StoreError> {
+        let mut connection = dialect::to_copy(from).connect().await?;
+        sqlx::query(COPY).bind(to).execute(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
 }
 
 /// A connection to a database of this version.
@@ -182,8 +229,8 @@ async fn is_whole(path: &str) -> Result<(), BackupError> {
 /// must never be read into another database.
 fn put_aside(path: &Path, now_us: i64) -> Result<PathBuf, BackupError> {
     let aside = beside(path, &format!(".before-restore-{now_us}"));
-    for end in std::iter::once("").chain(BESIDE) {
-        match std::fs::rename(beside(path, end), beside(&aside, end)) {
+    for (file_path, kept) in all_of(path).iter().zip(all_of(&aside)) {
+        match std::fs::rename(file_path, kept) {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(file(path, why)),
             _ => {}
         }
@@ -214,7 +261,6 @@ fn file(path: &Path, source: io::Error) -> BackupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
     use crate::store::fixtures::{self, Fixture};
 
     fn path(fixture: &Fixture, name: &str) -> PathBuf {

@@ -103,12 +103,14 @@ const DELIVERIES: &str = "SELECT *, count(*) OVER () FROM ( \
      SELECT player || '/' || occurred_us || '/' || collector || '.' || n, \
       CASE WHEN a.n IS NOT NULL THEN x'' END, CASE WHEN b.n IS NOT NULL THEN x'' END \
       FROM main.deliveries AS a FULL JOIN redone.deliveries AS b \
-      USING (player, occurred_us, collector, n) WHERE b.n IS NULL OR (a.n IS NULL \
+      USING (player, occurred_us, collector, n) WHERE n > (SELECT n FROM redone.kept) \
+      AND (b.n IS NULL OR (a.n IS NULL \
       AND NOT EXISTS (SELECT 1 FROM redone.pending_deliveries AS p WHERE \
       (p.player, p.occurred_us, p.collector, p.n) = \
-      (b.player, b.occurred_us, b.collector, b.n))) \
+      (b.player, b.occurred_us, b.collector, b.n)))) \
      UNION ALL SELECT player || '/' || occurred_us || '/' || collector || '.' || n, x'', NULL \
-      FROM redone.pending_deliveries AS p WHERE NOT EXISTS \
+      FROM redone.pending_deliveries AS p WHERE p.n > (SELECT n FROM redone.kept) \
+      AND NOT EXISTS \
       (SELECT 1 FROM redone.deliveries AS b WHERE (b.player, b.occurred_us, b.collector, b.n) = \
       (p.player, p.occurred_us, p.collector, p.n)) AND NOT EXISTS \
       (SELECT 1 FROM main.deliveries AS a WHERE (a.player, a.occurred_us, a.collector, a.n) = \
@@ -146,21 +148,24 @@ const PROGRESS: &str = "SELECT CAST(collector AS TEXT), CAST(a.n AS BLOB), CAST(
 const ROLLUPS: &str = "SELECT json_array(service, env, minute, outcome), \
      CAST(a.count AS BLOB), CAST(b.count AS BLOB), count(*) OVER () FROM main.rollups AS a \
      FULL JOIN redone.rollups AS b USING (service, env, minute, outcome) \
-     WHERE a.count IS DISTINCT FROM b.count ORDER BY service, env, minute, outcome LIMIT $1";
+     WHERE a.count IS DISTINCT FROM b.count AND minute >= (SELECT minute FROM redone.kept) \
+     ORDER BY service, env, minute, outcome LIMIT $1";
 const LATENCIES: &str = "SELECT json_array(service, env, minute, metric), \
      CAST(a.buckets || ' ' || a.sum_us AS BLOB), CAST(b.buckets || ' ' || b.sum_us AS BLOB), \
      count(*) OVER () FROM main.latencies AS a FULL JOIN redone.latencies AS b \
      USING (service, env, minute, metric) \
      WHERE (a.buckets, a.sum_us) IS NOT (b.buckets, b.sum_us) \
+     AND minute >= (SELECT minute FROM redone.kept) \
      ORDER BY service, env, minute, metric LIMIT $1";
 const MEASURED: &str = "SELECT json_array(service, env, minute), CAST(a.body AS BLOB), \
      CAST(b.body AS BLOB), count(*) OVER () FROM main.audit_rollups AS a \
      FULL JOIN redone.audit_rollups AS b USING (service, env, minute) \
-     WHERE a.body IS DISTINCT FROM b.body ORDER BY service, env, minute LIMIT $1";
+     WHERE a.body IS DISTINCT FROM b.body AND minute >= (SELECT minute FROM redone.kept) \
+     ORDER BY service, env, minute LIMIT $1";
 const TRANSITIONS: &str = "SELECT json_array(service, env, minute, state_from, state_to), \
      CAST(a.count AS BLOB), CAST(b.count AS BLOB), count(*) OVER () FROM main.transitions AS a \
      FULL JOIN redone.transitions AS b USING (service, env, minute, state_from, state_to) \
-     WHERE a.count IS DISTINCT FROM b.count \
+     WHERE a.count IS DISTINCT FROM b.count AND minute >= (SELECT minute FROM redone.kept) \
      ORDER BY service, env, minute, state_from, state_to LIMIT $1";
 
 /// All tables that are a fold of the log.
@@ -275,6 +280,9 @@ const CLEAR_JOURNAL: &str = "DELETE FROM main.fact_journal; DELETE FROM main.del
 const ATTACH: &str = "ATTACH DATABASE $1 AS redone";
 const BEGIN: &str = "BEGIN";
 const JUDGED: &str = "SELECT n FROM main.progress WHERE collector = $1";
+const KEPT_MINUTE: &str = "SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta \
+     WHERE name = 'rollups_from'";
+const NOTE_KEPT: &str = "CREATE TABLE kept AS SELECT $1 AS n, $2 AS minute";
 const LOGGED: &str = "SELECT max(n) FROM main.records WHERE collector = $1";
 
 /// A connection to a database that sees it, and its log folded again, at one instant.
@@ -285,11 +293,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Fixes the instant. From here on until the end the write-ahead log can't be let go of.
+    /// Fixes the instant. From here on until the end the write-ahead log can't be let go of. The
+    /// log begins after `base_n`.
     pub async fn begin(
         url: &str,
         (scratch, redone): (&str, &Store),
-        collector: i64,
+        (collector, base_n): (i64, i64),
     ) -> Result<Self, StoreError> {
         let mut connection = dialect::to_read(path_of(url)?).connect().await?;
         sqlx::query(ATTACH).bind(scratch).execute(&mut connection).await?;
@@ -299,6 +308,8 @@ impl Comparison {
         let logged = sqlx::query_scalar::<_, Option<i64>>(LOGGED).bind(collector);
         let logged_n = logged.fetch_one(&mut connection).await?.unwrap_or(0);
         redone.copy_journal(&mut connection).await?;
+        let kept_minute: i64 = sqlx::query_scalar(KEPT_MINUTE).fetch_one(&mut connection).await?;
+        redone.note_kept(base_n, kept_minute).await?;
         Ok(Self { connection, judged_n, logged_n })
     }
 
@@ -342,6 +353,13 @@ async fn differences(
 }
 
 impl Store {
+    /// Notes from where on there is something to compare with.
+    async fn note_kept(&self, n: i64, minute: i64) -> Result<(), StoreError> {
+        let note = sqlx::query(NOTE_KEPT).bind(n).bind(minute);
+        note.execute(&mut *self.writer().await?).await?;
+        Ok(())
+    }
+
     /// Puts what the log says in the place of what is stored, whole or not at all. No collector
     /// may use the database meanwhile.
     pub async fn replace_by(&self, scratch: &str) -> Result<(), StoreError> {
@@ -394,7 +412,8 @@ mod tests {
         let (one, two) = (fixtures::store().await, fixtures::store().await);
         let path = |it: &Fixture| it._folder.path().join("test.db").display().to_string();
         let url = format!("sqlite://{}", path(&one));
-        let mut comparison = Comparison::begin(&url, (&path(&two), &two.store), 1).await.unwrap();
+        let mut comparison =
+            Comparison::begin(&url, (&path(&two), &two.store), (1, 0)).await.unwrap();
         for table in TABLES {
             let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", table.differing));
             let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(explain)

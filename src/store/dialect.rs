@@ -129,10 +129,40 @@ pub(super) async fn hash_key(connection: &mut SqliteConnection) -> Result<KeyedH
 pub(super) async fn read_hash_key(
     connection: &mut SqliteConnection,
 ) -> Result<KeyedHash, StoreError> {
-    let text: String = sqlx::query_scalar(HASH_KEY_READ).fetch_one(connection).await?;
+    let text = hash_key_text(connection).await?;
     let unreadable = || StoreError::Unreadable { table: "meta", detail: "hash_key".into() };
     let key = u128::from_str_radix(&text, 16).map_err(|_| unreadable())?;
     Ok(KeyedHash::new(key.to_be_bytes()))
+}
+
+/// The key as it is stored.
+pub(super) async fn hash_key_text(connection: &mut SqliteConnection) -> Result<String, StoreError> {
+    Ok(sqlx::query_scalar(HASH_KEY_READ).fetch_one(connection).await?)
+}
+
+const HASH_KEY_ADOPT: &str = "INSERT INTO meta (name, value) VALUES ('hash_key', $1) \
+     ON CONFLICT (name) DO NOTHING";
+
+/// Gives a database the key of another; one that has its own is refused.
+pub(super) async fn adopt_hash_key(
+    connection: &mut SqliteConnection,
+    key: &str,
+) -> Result<(), StoreError> {
+    sqlx::query(HASH_KEY_ADOPT).bind(key).execute(&mut *connection).await?;
+    match hash_key_text(connection).await? == key {
+        true => Ok(()),
+        false => Err(StoreError::OtherKeys),
+    }
+}
+
+const PAGES: &str = "SELECT (SELECT page_count FROM pragma_page_count) - \
+     (SELECT freelist_count FROM pragma_freelist_count)";
+const PAGE_BYTES: i64 = 4096;
+
+/// Bytes that hold something; what is free is written to again.
+pub(super) async fn used_bytes(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let pages: i64 = sqlx::query_scalar(PAGES).fetch_one(connection).await?;
+    Ok(pages.saturating_mul(PAGE_BYTES))
 }
 
 const COLLECTOR_MAKE: &str =

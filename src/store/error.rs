@@ -30,6 +30,9 @@ pub enum StoreError {
     /// Some other file.
     #[error("the file is no database of dedupwatch; check the path")]
     NotOurs,
+    /// It was made beside another database.
+    #[error("it belongs to another database; put the one beside it that was copied with it")]
+    OtherKeys,
     /// The tables could not be made or brought up to date.
     #[error("database schema: {0}")]
     Schema(#[from] sqlx::migrate::MigrateError),

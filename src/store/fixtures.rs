@@ -191,6 +191,11 @@ pub(crate) async fn number(store: &Store, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(store.readers()).await.unwrap()
 }
 
+/// A text from the database.
+pub(crate) async fn text(store: &Store, sql: &'static str) -> String {
+    sqlx::query_scalar(sql).fetch_one(store.readers()).await.unwrap()
+}
+
 impl Store {
     /// There is no room for another page. Holds for the connection that writes, until that is
     /// made anew.

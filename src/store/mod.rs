@@ -9,6 +9,7 @@ mod advice;
 pub mod alerts;
 mod alerts_read;
 pub mod backup;
+mod base_file;
 mod checkpoint;
 pub mod compare;
 mod deliveries;
@@ -27,6 +28,7 @@ pub mod log;
 mod packed;
 mod pending;
 mod players_read;
+pub mod retention;
 pub mod rollups;
 mod rollups_read;
 mod scratch;
@@ -45,6 +47,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::MappedMutexGuard;
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
+pub use self::base_file::{BASE_END, HeldBase, base_bytes};
 pub use self::checkpoint::Checkpoints;
 pub use self::error::StoreError;
 pub use self::findings_read::{
@@ -124,10 +127,15 @@ impl Store {
         Self::of(path, writer, hash, collector).await
     }
 
-    /// Makes an empty database at this path with the keys of another, for its log folded again.
+    /// Opens a database at this path with the keys of another, for its log folded again; makes
+    /// an empty one if there is none.
     pub async fn open_scratch(path: &str, of: &Self) -> Result<Self, StoreError> {
+        let key = dialect::hash_key_text(&mut *of.readers.acquire().await?).await?;
         let writer = Writer::open(dialect::to_redo(path)).await?;
-        dialect::migrate(&mut *writer.turn().await?).await?;
+        let mut turn = writer.turn().await?;
+        dialect::migrate(&mut turn).await?;
+        dialect::adopt_hash_key(&mut turn, &key).await?;
+        drop(turn);
         Self::of(path, writer, of.hash, of.collector).await
     }
 

@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// The number under which the facts of a player of a ledger are kept.
-    fn player_hash(&self, ledger: &str, player: &str) -> i64 {
+    pub(super) fn player_hash(&self, ledger: &str, player: &str) -> i64 {
         self.hash().of(&[b"player", ledger.as_bytes(), player.as_bytes()])
     }
 }

@@ -11,6 +11,7 @@ use sqlx::SqliteConnection;
 
 use super::facts::{self, Delivery, json};
 use super::pending::{self, Packed, Pending};
+use super::rollups::{self, Rollups};
 use super::totals::{self, SHARED, Total};
 use super::verdicts::{self, Part};
 use super::{Store, StoreError, advice};
@@ -57,6 +58,8 @@ pub struct Step {
     sums: Vec<(SumKey, Sums)>,
     measured: BTreeMap<MinuteKey, Measured>,
     parts: Vec<Part>,
+    /// Of the judge's steps empty: the writer has counted.
+    rollups: Rollups,
 }
 
 impl Step {
@@ -105,7 +108,20 @@ impl Step {
             sums: audit.book.take_sums(),
             measured: audit.take_measured(),
             parts: parts.0,
+            rollups: Rollups::default(),
         })
+    }
+
+    /// Also counts its records by minute.
+    #[must_use]
+    pub fn with_rollups(self, rollups: Rollups) -> Self {
+        Self { rollups, ..self }
+    }
+
+    /// Does not say which records are about which player.
+    #[must_use]
+    pub fn without_deliveries(self) -> Self {
+        Self { deliveries: Vec::new(), ..self }
     }
 
     /// How many rows of facts and deliveries it changes.
@@ -135,6 +151,7 @@ impl Step {
         let last = (part::CHANGE, String::new(), Some(json(change)?));
         verdicts::save_parts(connection, &[last]).await?;
         totals::add(connection, SHARED, totals).await?;
+        rollups::add(connection, &self.rollups).await?;
         verdicts::save_progress(connection, self.end.collector, self.end.n).await
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, lowest first. A part names only parts of a lower rank: nothing points back, and
 /// parts of one rank don't know each other.
-const RANKS: [(&str, u8); 18] = [
+const RANKS: [(&str, u8); 19] = [
     ("limits", 0),
     ("clock", 0),
     ("outcome", 1),
@@ -23,8 +23,9 @@ const RANKS: [(&str, u8); 18] = [
     ("simulate", 6),
     ("redo", 7),
     ("web", 7),
-    ("app", 8),
-    ("cli", 9),
+    ("retention", 8),
+    ("app", 9),
+    ("cli", 10),
 ];
 
 /// The parts without clock, task, database or JSON.
