@@ -25,7 +25,7 @@ impl Base {
             Err(StoreError::InUse) => return Ok(None),
             lock => lock?,
         };
-        let to = Store::open_scratch(path_of(&url), log).await?;
+        let to = Store::open_base(path_of(&url), log).await?;
         let fold = Fold::begin(to, &settings, Purpose::Base).await?;
         Ok(Some(Self { fold, _lock: lock }))
     }

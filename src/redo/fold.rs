@@ -10,6 +10,9 @@ use crate::store::{Pending, Step, Store, StoreError, part};
 /// it has all the time that there is, and the collector needs its memory elsewhere.
 const FACTS_KEPT: usize = 5_000;
 
+/// Changed rows that a base keeps in memory before they are moved to their tables.
+const PENDING_ROWS: usize = 20_000;
+
 /// What a fold is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -34,7 +37,11 @@ impl Fold {
     /// settings.
     pub async fn begin(to: Store, base: &Settings, purpose: Purpose) -> Result<Self, StoreError> {
         let audit = judge::memory::restore(&to, base).await?;
-        let pending = to.read_pending(judge::PENDING_ROWS).await?;
+        let rows = match purpose {
+            Purpose::Compare => judge::PENDING_ROWS,
+            Purpose::Base => PENDING_ROWS,
+        };
+        let pending = to.read_pending(rows).await?;
         let collector = to.collector();
         let at = Position { collector, n: to.read_progress(collector).await? };
         let change = to.read_part(part::CHANGE).await?.pop().unwrap_or(0);

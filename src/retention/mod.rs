@@ -23,6 +23,8 @@ use crate::vitals::Vitals;
 
 /// Between two runs.
 const RUN_EVERY: Duration = Duration::from_secs(60);
+/// After which somebody who is busier, or has the base, may be done.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Records folded into the base by one step.
 const FOLD_RECORDS: u32 = 1_000;
 /// Records that one transaction takes out of the log: some 5 ms.
@@ -95,7 +97,8 @@ impl Retention {
             };
             let pause = match ran {
                 Ok(Ran::More) => Duration::ZERO,
-                Ok(_) => RUN_EVERY,
+                Ok(Ran::Waits) => LOOK_AGAIN,
+                Ok(Ran::Through) => RUN_EVERY,
                 Err(error) => {
                     tracing::error!(%error, "what is old could not be removed; it is tried again");
                     RUN_EVERY

@@ -130,8 +130,21 @@ impl Store {
     /// Opens a database at this path with the keys of another, for its log folded again; makes
     /// an empty one if there is none.
     pub async fn open_scratch(path: &str, of: &Self) -> Result<Self, StoreError> {
+        Self::open_beside(path, dialect::to_redo(path), of).await
+    }
+
+    /// The same for a base, which takes its time and little memory.
+    pub async fn open_base(path: &str, of: &Self) -> Result<Self, StoreError> {
+        Self::open_beside(path, dialect::to_base(path), of).await
+    }
+
+    async fn open_beside(
+        path: &str,
+        options: SqliteConnectOptions,
+        of: &Self,
+    ) -> Result<Self, StoreError> {
         let key = dialect::hash_key_text(&mut *of.readers.acquire().await?).await?;
-        let writer = Writer::open(dialect::to_redo(path)).await?;
+        let writer = Writer::open(options).await?;
         let mut turn = writer.turn().await?;
         dialect::migrate(&mut turn).await?;
         dialect::adopt_hash_key(&mut turn, &key).await?;
