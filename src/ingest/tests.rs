@@ -50,8 +50,14 @@ impl World {
 
     /// Ends it and starts it again on the same database.
     async fn reopen(self) -> Self {
+        self.reopen_after(0).await
+    }
+
+    /// Ends it and starts it again when time has passed.
+    async fn reopen_after(self, us: i64) -> Self {
         self.ingest.shutdown().await;
         self.store.close().await.unwrap();
+        self.clock.advance(us);
         Self::open(self.folder, self.clock).await
     }
 
@@ -661,8 +667,7 @@ async fn a_hole_is_given_up_once_and_still_filled() {
 async fn the_waiting_for_a_hole_begins_anew_after_a_start() {
     let world = World::new().await;
     world.push(&events([1, 3])).await;
-    world.clock.advance(GRACE_US);
-    let world = world.reopen().await;
+    let world = world.reopen_after(GRACE_US).await;
     world.wait(GRACE_US - 1).await;
     assert_eq!(world.log().await, ["event 1", "event 3"]);
     world.wait(1).await;
