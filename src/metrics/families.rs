@@ -150,7 +150,7 @@ pub(super) const SPECS: [Spec; 31] = [
         name: "dedup_sources",
         help: "Guard instances by state: open, silent (watched and not heard) or closed (said \
                goodbye).",
-        labels: &["service", "state"],
+        labels: &["service", "env", "state"],
         sort: GAUGE,
         samples: |state, _| samples::sources(state),
     },
@@ -164,7 +164,7 @@ pub(super) const SPECS: [Spec; 31] = [
     Spec {
         name: "dedup_alerts",
         help: "Alerts by state: pending, firing or resolved.",
-        labels: &["alertname", "service", "state"],
+        labels: &["alertname", "service", "env", "state"],
         sort: GAUGE,
         samples: |state, _| samples::alerts(state),
     },

@@ -215,14 +215,14 @@ pub(super) fn amounts(state: &mut State, part: fn(&Amounts) -> i128) -> Samples 
 
 pub(super) fn sources(state: &State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for ((service, _, source_state), (count, _)) in
+    for ((service, env, source_state), (count, _)) in
         state.gauges.iter().flat_map(|gauges| &gauges.sources)
     {
-        let service = state.labels.service(service);
+        let (service, env) = (state.labels.service(service), state.labels.env(env));
         for zero in ["open", "silent", "closed"] {
-            counts.entry(vec![service.clone(), zero.to_owned()]).or_default();
+            counts.entry(vec![service.clone(), env.clone(), zero.to_owned()]).or_default();
         }
-        *counts.entry(vec![service, source_state.clone()]).or_default() += count;
+        *counts.entry(vec![service, env, source_state.clone()]).or_default() += count;
     }
     numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
 }
@@ -238,11 +238,10 @@ pub(super) fn last_push(state: &State) -> Samples {
 
 pub(super) fn alerts(state: &State) -> Samples {
     let mut counts: BTreeMap<Vec<String>, i64> = BTreeMap::new();
-    for ((rule, service, alert_state), count) in
-        state.gauges.iter().flat_map(|gauges| &gauges.alerts)
-    {
-        let labels = vec![rule.clone(), state.labels.service(service), alert_state.clone()];
-        *counts.entry(labels).or_default() += count;
+    for (rule, service, env, alert_state) in state.gauges.iter().flat_map(|gauges| &gauges.alerts) {
+        let (service, env) = (state.labels.service(service), state.labels.env(env));
+        let labels = vec![rule.clone(), service, env, alert_state.clone()];
+        *counts.entry(labels).or_default() += 1;
     }
     numbers(counts.into_iter().map(|(labels, count)| (labels, approximate(count))))
 }

@@ -246,9 +246,9 @@ async fn gauges_are_read_from_the_store() {
     )
     .await;
     for line in [
-        r#"dedup_sources{service="poker",state="open"} 1"#,
-        r#"dedup_sources{service="poker",state="silent"} 1"#,
-        r#"dedup_sources{service="poker",state="closed"} 0"#,
+        r#"dedup_sources{service="poker",env="prod",state="open"} 1"#,
+        r#"dedup_sources{service="poker",env="test",state="silent"} 1"#,
+        r#"dedup_sources{service="poker",env="prod",state="closed"} 0"#,
         r#"dedup_source_last_push_timestamp_seconds{service="poker"} 2.5"#,
         r#"dedup_outcomes_total{service="poker",env="test",outcome="unknown"} 0"#,
         r#"dedup_open_findings{kind="duplicate_leak",service="poker"} 2"#,
@@ -257,7 +257,7 @@ async fn gauges_are_read_from_the_store() {
         r#"dedup_overcharged_minor_units{service="poker",ledger="chips"} 2"#,
         r#"dedup_underpaid_minor_units{service="poker",ledger="chips"} 7"#,
         r#"dedup_undercharged_minor_units{service="poker",ledger="chips"} 8"#,
-        r#"dedup_alerts{alertname="DuplicateLeak",service="poker",state="firing"} 1"#,
+        r#"dedup_alerts{alertname="DuplicateLeak",service="poker",env="prod",state="firing"} 1"#,
     ] {
         world.has(line).await;
     }

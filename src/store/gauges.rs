@@ -1,7 +1,7 @@
 //! What the gauges of `/metrics` show, read when they are asked for: so they can't drift from
 //! what is stored, and need nothing kept over a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Store, StoreError};
 use crate::limits;
@@ -14,8 +14,8 @@ pub struct Gauges {
     pub sources: BTreeMap<(String, String, String), (i64, i64)>,
     /// By kind, service and ledger: confirmed and open rows, and what they come to.
     pub open: BTreeMap<(String, String, String), (i64, Amounts)>,
-    /// By rule, service and state.
-    pub alerts: BTreeMap<(String, String, String), i64>,
+    /// Rule, service, env and state.
+    pub alerts: BTreeSet<(String, String, String, String)>,
     /// By service: the capacity that its windows would have needed.
     pub required: BTreeMap<String, u64>,
 }
@@ -25,8 +25,7 @@ const SOURCES: &str = "SELECT service, env, state, COUNT(*), MAX(last_push_us) F
 const SUMS: &str = "SELECT kind, service, ledger, open_confirmed, overpaid, overcharged, \
      underpaid, undercharged, exposure FROM finding_sums \
      ORDER BY open_confirmed > 0 DESC, kind, service, ledger LIMIT $1";
-const ALERTS: &str = "SELECT rule, service, state, COUNT(*) FROM alerts \
-     GROUP BY rule, service, state LIMIT $1";
+const ALERTS: &str = "SELECT rule, service, env, state FROM alerts LIMIT $1";
 const SERVICES: &str = "SELECT service, env FROM sources \
      GROUP BY service, env ORDER BY MIN(id) LIMIT $1";
 
@@ -39,11 +38,9 @@ impl Store {
         for (service, env, state, count, last_push_us) in sources {
             gauges.sources.insert((service, env, state), (count, last_push_us));
         }
-        let alerts: Vec<(String, String, String, i64)> =
+        let alerts: Vec<(String, String, String, String)> =
             sqlx::query_as(ALERTS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
-        for (rule, service, state, count) in alerts {
-            gauges.alerts.insert((rule, service, state), count);
-        }
+        gauges.alerts = alerts.into_iter().collect();
         gauges.open = self.read_open().await?;
         for advice in self.read_advice().await? {
             if let Some(need) = advice.required() {
@@ -127,7 +124,10 @@ mod tests {
         assert_eq!(gauges.sources[&key("a", "test", "closed")], (1, 1));
         let (open, amounts) = gauges.open[&key("duplicate_leak", "b", "chips")];
         assert_eq!((open, amounts.overpaid, amounts.overcharged), (3, i128::MAX, 2));
-        assert_eq!(gauges.alerts[&key("DuplicateLeak", "b", "firing")], 2);
+        let alert = |env: &str| {
+            ("DuplicateLeak".to_owned(), "b".to_owned(), env.to_owned(), "firing".to_owned())
+        };
+        assert_eq!(gauges.alerts, [alert("prod"), alert("test")].into());
         let services = store.read_services().await.unwrap();
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(services, [pair("b", "prod"), pair("a", "test")]);
