@@ -33,11 +33,6 @@ impl Tally {
         if let Some(us) = event.response_us {
             self.latency(event, Latency::Response, us);
         }
-        if let Some(window) = event.window {
-            let service = event.from.service.clone();
-            let least = self.committed.window_caps.entry(service).or_insert(window.cap);
-            *least = window.cap.min(*least);
-        }
     }
 
     /// A transition is new.

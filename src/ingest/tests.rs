@@ -445,7 +445,6 @@ async fn counters_and_rollups_move_with_the_commit() {
     let world = World::new().await;
     let mut first = with(event(1), "check_us", json!(12));
     first["evicted"] = json!([{"key": "x"}, {"key": "y"}]);
-    first["window"] = json!({"len": 4, "cap": 3});
     first["mood"] = json!("good");
     let batch = json!([first, event(2), with(event(3), "player", json!(""))]);
     world.push(&batch).await;
@@ -455,7 +454,6 @@ async fn counters_and_rollups_move_with_the_commit() {
         r#"dedup_outcomes_total{service="settle",env="prod",outcome="processed"} 2"#,
         r#"dedup_outcomes_total{service="settle",env="prod",outcome="evicted"} 2"#,
         r#"dedup_check_duration_seconds_count{service="settle",env="prod"} 1"#,
-        r#"dedup_window_capacity{service="settle"} 3"#,
         r#"dedupwatch_ingest_events_total{result="written"} 2"#,
         r#"dedupwatch_ingest_events_total{result="repeated"} 2"#,
         r#"dedupwatch_rejected_events_total{reason="empty"} 2"#,

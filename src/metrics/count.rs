@@ -16,8 +16,6 @@ pub(super) mod name {
     pub(in crate::metrics) const LATENCY_BUCKET: &str = "latency_bucket";
     /// Labels: `check` or `response`, service, env.
     pub(in crate::metrics) const LATENCY_SUM_US: &str = "latency_sum_us";
-    /// Labels: service. Not a counter: moved by differences to the smallest seen.
-    pub(in crate::metrics) const WINDOW_CAPACITY: &str = "window_capacity";
     /// Labels: result.
     pub(in crate::metrics) const INGEST_EVENTS: &str = "ingest_events";
     /// Labels: reason.
@@ -60,8 +58,6 @@ pub struct Committed {
     pub transitions: BTreeMap<(Id, Id, (DeliveryState, DeliveryState)), u64>,
     /// By service and env.
     pub latencies: BTreeMap<(Id, Id, Latency), Buckets>,
-    /// The smallest capacity of a window, by service.
-    pub window_caps: BTreeMap<Id, u64>,
     /// Events that are new.
     pub written: u64,
     /// Events that were there already.
@@ -111,20 +107,12 @@ impl Counted {
     fn add(&mut self, name: &str, labels: &[&str], value: u64) {
         if value > 0 {
             let value = i64::try_from(value).unwrap_or(i64::MAX);
-            self.move_by(name, labels, value);
+            let labels = labels.iter().map(ToString::to_string).collect();
+            self.totals.push(Total { name: name.into(), labels, value });
         }
     }
 
-    fn move_by(&mut self, name: &str, labels: &[&str], value: i64) {
-        let labels = labels.iter().map(ToString::to_string).collect();
-        self.totals.push(Total { name: name.into(), labels, value });
-    }
-
-    pub(super) fn of_committed(
-        committed: &Committed,
-        labels: &mut Labels,
-        caps_seen: &BTreeMap<Vec<String>, i64>,
-    ) -> Self {
+    pub(super) fn of_committed(committed: &Committed, labels: &mut Labels) -> Self {
         let mut counted = Self::default();
         let told = committed.outcomes.keys().map(|(service, env, _)| (service, env));
         let told = told.chain(committed.transitions.keys().map(|(service, env, _)| (service, env)));
@@ -141,7 +129,6 @@ impl Counted {
             }
             counted.add(name::LATENCY_SUM_US, &[latency, &service, &env], buckets.sum_us());
         }
-        counted.lower_caps(committed, labels, caps_seen);
         counted.add(name::INGEST_EVENTS, &["written"], committed.written);
         counted.add(name::INGEST_EVENTS, &["repeated"], committed.repeated);
         counted.add(name::INGEST_EVENTS, &["rejected"], committed.rejected.values().sum());
@@ -165,30 +152,6 @@ impl Counted {
             overflow += if place.is_shared { *count } else { 0 };
         }
         self.add(name::LABEL_OVERFLOW, &[], overflow);
-    }
-
-    /// A smallest value as a sum of differences: so it is stored like the counters.
-    fn lower_caps(
-        &mut self,
-        committed: &Committed,
-        labels: &Labels,
-        caps_seen: &BTreeMap<Vec<String>, i64>,
-    ) {
-        let mut caps: BTreeMap<String, i64> = BTreeMap::new();
-        for (service, cap) in &committed.window_caps {
-            let cap = i64::try_from(*cap).unwrap_or(i64::MAX);
-            let least = caps.entry(labels.service(service.as_str())).or_insert(cap);
-            *least = cap.min(*least);
-        }
-        for (service, cap) in caps {
-            match caps_seen.get(std::slice::from_ref(&service)) {
-                None => self.move_by(name::WINDOW_CAPACITY, &[&service], cap),
-                Some(seen) if cap < *seen => {
-                    self.move_by(name::WINDOW_CAPACITY, &[&service], cap - seen);
-                }
-                Some(_) => {}
-            }
-        }
     }
 
     fn add_rejected(&mut self, committed: &Committed) {

@@ -59,10 +59,10 @@ pub(super) const SPECS: [Spec; 31] = [
     },
     Spec {
         name: "dedup_window_capacity",
-        help: "The smallest capacity of a guard's window seen, in signatures.",
+        help: "The smallest capacity that guards told in the last 15 min, in signatures.",
         labels: &["service"],
         sort: GAUGE,
-        samples: |state, _| stored(state, name::WINDOW_CAPACITY),
+        samples: |state, _| samples::capacity(state),
     },
     Spec {
         name: "dedup_window_required_capacity",

@@ -99,9 +99,7 @@ impl Metrics {
 
     /// What the writer's commit will add to the totals. Nothing moves yet.
     pub fn count(&self, committed: &Committed) -> Counted {
-        let state = &mut *self.shared.lock();
-        let caps = state.totals.get(count::name::WINDOW_CAPACITY).cloned().unwrap_or_default();
-        Counted::of_committed(committed, &mut state.labels, &caps)
+        Counted::of_committed(committed, &mut self.shared.lock().labels)
     }
 
     /// The writer's commit is on disk.

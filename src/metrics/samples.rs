@@ -176,6 +176,15 @@ pub(super) fn measured(
     samples
 }
 
+pub(super) fn capacity(state: &State) -> Samples {
+    let mut least: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for (service, capacity) in state.gauges.iter().flat_map(|gauges| &gauges.capacity) {
+        let known = least.entry(vec![state.labels.service(service)]).or_insert(*capacity);
+        *known = (*known).min(*capacity);
+    }
+    numbers(least.into_iter().map(|(labels, capacity)| (labels, approximate(capacity))))
+}
+
 pub(super) fn required(state: &State) -> Samples {
     let mut most: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for (service, required) in state.gauges.iter().flat_map(|gauges| &gauges.required) {

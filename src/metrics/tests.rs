@@ -76,7 +76,6 @@ fn everything() -> Committed {
         let key = (id("poker"), id("prod"), latency);
         committed.latencies.entry(key).or_default().observe(us);
     }
-    committed.window_caps.insert(id("poker"), 4);
     committed.repeated = 2;
     committed.reject("net_out_of_range", None);
     let from = SourceName { service: id("poker"), env: id("prod"), source: id("s") };
@@ -104,7 +103,6 @@ async fn counters_move_after_the_commit_and_go_on_after_a_restart() {
         r#"dedup_check_duration_seconds_sum{service="poker",env="prod"} 18.000024"#,
         r#"dedup_check_duration_seconds_count{service="poker",env="prod"} 4"#,
         r#"dedup_response_duration_seconds_count{service="poker",env="prod"} 2"#,
-        r#"dedup_window_capacity{service="poker"} 4"#,
         r#"dedup_findings_total{kind="duplicate_leak",service="poker",env="prod"} 0"#,
         r#"dedup_open_findings{kind="false_block",service="poker"} 0"#,
         r#"dedupwatch_ingest_events_total{result="written"} 6"#,
@@ -115,19 +113,6 @@ async fn counters_move_after_the_commit_and_go_on_after_a_restart() {
     ] {
         world.has(line).await;
     }
-}
-
-#[tokio::test]
-async fn the_smallest_window_is_kept() {
-    let world = World::new().await;
-    for (cap, smallest) in [(4, 4), (3, 3), (8, 3)] {
-        let mut committed = outcomes("poker", "prod", Outcome::Processed, 1);
-        committed.window_caps.insert(id("poker"), cap);
-        world.commit(&committed).await;
-        world.has(&format!(r#"dedup_window_capacity{{service="poker"}} {smallest}"#)).await;
-    }
-    let world = world.reopen().await;
-    world.has(r#"dedup_window_capacity{service="poker"} 3"#).await;
 }
 
 #[tokio::test]

@@ -16,6 +16,8 @@ pub struct Gauges {
     pub open: BTreeMap<(String, String, String), (i64, Amounts)>,
     /// Rule, service, env and state.
     pub alerts: BTreeSet<(String, String, String, String)>,
+    /// By service: the smallest capacity that its windows have now.
+    pub capacity: BTreeMap<String, u64>,
     /// By service: the capacity that its windows would have needed.
     pub required: BTreeMap<String, u64>,
 }
@@ -43,6 +45,10 @@ impl Store {
         gauges.alerts = alerts.into_iter().collect();
         gauges.open = self.read_open().await?;
         for advice in self.read_advice().await? {
+            if let Some(capacity) = advice.capacity() {
+                let least = gauges.capacity.entry(advice.service.clone()).or_insert(capacity);
+                *least = (*least).min(capacity);
+            }
             if let Some(need) = advice.required() {
                 let most = gauges.required.entry(advice.service).or_default();
                 *most = (*most).max(need.capacity);

@@ -12,7 +12,7 @@ use dedupwatch::simulate::{Step, Stream, StreamSettings};
 use serde_json::{Value, json};
 
 use crate::cases::fold;
-use crate::support::{LOOK_EVERY, PATIENCE, TestApp, now_us};
+use crate::support::{LOOK_EVERY, PATIENCE, TestApp, event, now_us, rfc3339};
 
 const SECOND_US: i64 = 1_000_000;
 
@@ -200,5 +200,22 @@ async fn a_healthy_service_is_not_warned_of() {
         text.lines().filter(ours).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(of(&metrics), of(&after), "they go on after a restart");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn the_capacity_that_prometheus_sees_is_the_one_of_now() {
+    let app = TestApp::start().await;
+    let told = async |seq, ago_us, cap: u64| {
+        let mut event = event(seq);
+        event["occurred_at"] = rfc3339(now_us() - ago_us).into();
+        event["window"]["cap"] = u64::into(cap);
+        assert_eq!(app.push(&event).await.status, 200);
+        let line = format!("dedup_window_capacity{{service=\"settle-poker\"}} {cap}\n");
+        app.wait_for_text("/metrics", &line).await;
+    };
+    told(1, 20 * 60 * SECOND_US, 3).await;
+    told(2, 0, 8).await;
+    told(3, 0, 6).await;
     app.stop().await;
 }

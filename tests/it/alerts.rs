@@ -46,7 +46,8 @@ async fn a_leak_reaches_the_webhook_though_it_fails_at_first_and_the_collector_r
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let firing = r#"dedup_alerts{alertname="DuplicateLeak",service="settle-poker",env="prod",state="firing"} 1"#;
+    let of = r#"alertname="DuplicateLeak",service="settle-poker",env="prod",state="firing""#;
+    let firing = &format!("dedup_alerts{{{of}}} 1");
     let delivered = r#"dedupwatch_notifications_total{receiver="webhook",result="delivered"} 1"#;
     for line in [firing, delivered] {
         app.wait_for_text("/metrics", &format!("{line}\n")).await;
