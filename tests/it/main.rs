@@ -16,6 +16,7 @@ mod flood;
 mod healthy;
 mod ingest;
 mod kill;
+mod kit;
 mod limits;
 mod metrics;
 mod money;

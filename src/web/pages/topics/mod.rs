@@ -10,7 +10,7 @@ mod windows;
 
 use crate::audit::Kind;
 
-/// A rule, or an alert about senders, for people.
+/// A rule, or an alert about senders or the collector, for people.
 pub(super) struct Topic {
     /// The last part of its address.
     pub(super) slug: &'static str,
@@ -27,8 +27,12 @@ pub(super) struct Topic {
 }
 
 /// Topics that alerts are about and findings are not.
-pub(super) const OF_ALERTS: [&Topic; 3] =
-    [&telemetry::SOURCE_SILENT, &telemetry::REJECTED_OUTCOMES, &windows::WINDOW_TOO_SMALL];
+pub(super) const OF_ALERTS: [&Topic; 4] = [
+    &telemetry::SOURCE_SILENT,
+    &telemetry::REJECTED_OUTCOMES,
+    &windows::WINDOW_TOO_SMALL,
+    &telemetry::COLLECTOR_UNHEALTHY,
+];
 
 /// The topic of a rule.
 pub(super) fn of_kind(kind: Kind) -> &'static Topic {

@@ -97,3 +97,29 @@ pub(super) const REJECTED_OUTCOMES: Topic = Topic {
     ],
     never: &["Overload: then the collector answers 429, and nothing is rejected."],
 };
+
+pub(super) const COLLECTOR_UNHEALTHY: Topic = Topic {
+    slug: "collector_unhealthy",
+    name: "Collector unhealthy",
+    rule: "What Prometheus says of this collector (the rules in grafana/prometheus): it does not \
+           answer, its audit is behind, its commits are slow, its disk is nearly full, or what it \
+           has to tell does not arrive. It can't say so itself.",
+    origins: &[
+        "Down: the process ended, or Prometheus can't reach it.",
+        "Audit behind, commits slow: more outcomes than the machine can take, or a slow disk.",
+        "Disk: more is kept than `retention.disk_cap` allows.",
+        "Notifications fail: the receiver of `webhook.url` is away or refuses them.",
+        "No sources known: nobody has reported yet, or the database can't be read.",
+    ],
+    steps: &[
+        "Open /-/ready: it says whether outcomes are taken and audited, and if not, why not.",
+        "Read the end of the collector's log.",
+        "If it is down, start it. Guards keep outcomes for a while and send them again; what they \
+         could not keep is told as a telemetry gap.",
+        "If the disk is full, raise the cap or keep less (`retention.raw`).",
+    ],
+    never: &[
+        "That settlements are booked wrong: guards work without the collector, but nobody audits.",
+        "A loss of what was answered: that is on disk.",
+    ],
+};
