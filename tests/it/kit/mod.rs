@@ -1,9 +1,15 @@
-//! The kit in `grafana/`: rules and configurations as Prometheus and Alertmanager read them.
+//! The kit in `grafana/`: rules and configurations as Prometheus and Alertmanager read them;
+//! dashboards as Grafana does.
+
+mod answer;
+mod dashboards;
+mod promql;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dedupwatch::alert::rule::Rule;
+use serde_json::Value;
 
 use crate::support::TestApp;
 
@@ -19,6 +25,12 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files.sort();
     assert!(!files.is_empty(), "nothing in {folder}");
     files
+}
+
+/// A YAML file of the kit.
+fn yaml(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
 /// Runs a tool that must be content.
