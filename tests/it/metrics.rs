@@ -2,73 +2,23 @@
 //! `prometheus`) across a restart of the collector.
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 use dedupwatch::clock::Clock;
-use tempfile::TempDir;
-use tokio::net::TcpStream;
 
-use crate::support::{Api, LOOK_EVERY, PATIENCE, TestApp, event, events};
+use crate::support::prometheus::{Prometheus, free_address};
+use crate::support::{TestApp, event, events};
 
-/// A Prometheus that scrapes one collector. Dropped, it is killed.
-struct Prometheus {
-    api: Api,
-    child: Child,
-    _folder: TempDir,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Prometheus {
-    async fn start(target: SocketAddr) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("prometheus.yml");
-        let text = format!(
-            "global: {{scrape_interval: 250ms, scrape_timeout: 250ms}}\n\
-             scrape_configs:\n\
-             - job_name: dedupwatch\n\
-             \x20 static_configs: [{{targets: ['{target}']}}]\n"
-        );
-        std::fs::write(&config, text).unwrap();
-        let address = free_address();
-        let child = Command::new("prometheus")
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .arg("--log.level=error")
-            .spawn()
-            .expect("prometheus: see tests/run");
-        let end = Instant::now() + PATIENCE;
-        while TcpStream::connect(address).await.is_err() {
-            assert!(Instant::now() < end, "Prometheus does not listen");
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        Self { api: Api::new(format!("http://{address}")), child, _folder: folder }
-    }
-
-    /// Waits until an expression has one value, and this one.
-    async fn wait_for(&self, expression: &str, value: &str) {
-        let encoded: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let path = format!("/api/v1/query?query={encoded}");
-        self.api
-            .wait_for(&path, |answer| {
-                let result = answer["data"]["result"].as_array();
-                result.is_some_and(|all| all.len() == 1 && all[0]["value"][1] == value)
-            })
-            .await;
-    }
-}
-
-/// An address that is free now; the collector and Prometheus must be found under it again.
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+/// A Prometheus that scrapes one collector.
+async fn prometheus(target: SocketAddr) -> Prometheus {
+    let config = format!(
+        "global: {{scrape_interval: 250ms, scrape_timeout: 250ms}}\n\
+         scrape_configs:\n\
+         - job_name: dedupwatch\n\
+         \x20 static_configs: [{{targets: ['{target}']}}]\n"
+    );
+    Prometheus::start(&config).await
 }
 
 const PROCESSED: &str =
@@ -78,7 +28,7 @@ const PROCESSED: &str =
 async fn a_real_prometheus_sees_the_right_totals_across_a_restart() {
     let address = free_address();
     let app = TestApp::start_with(Clock::System, |config| config.listen = address).await;
-    let prometheus = Prometheus::start(address).await;
+    let prometheus = prometheus(address).await;
     assert_eq!(app.push(&events(1, 30)).await.status, 200);
     assert_eq!(app.push(&events(21, 40)).await.status, 200);
     prometheus.wait_for(PROCESSED, "40").await;

@@ -58,7 +58,7 @@ impl Dashboard {
         targets.chain(annotations).collect()
     }
 
-    fn variables(&self) -> BTreeMap<&str, &Value> {
+    pub(super) fn variables(&self) -> BTreeMap<&str, &Value> {
         let list = array(&self.json["templating"]["list"]).iter();
         list.map(|variable| (text(&variable["name"]), variable)).collect()
     }

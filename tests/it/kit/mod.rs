@@ -3,6 +3,7 @@
 
 mod answer;
 mod dashboards;
+mod live;
 mod promql;
 
 use std::path::{Path, PathBuf};
