@@ -109,6 +109,16 @@ fn each_dashboard_is_found_where_links_look_for_it() {
 }
 
 #[test]
+fn every_dashboard_stands_in_the_readme() {
+    let readme = std::fs::read_to_string(kit("../README.md")).unwrap();
+    for dashboard in Dashboard::all() {
+        let [uid, what] = ["uid", "description"].map(|key| text(&dashboard.json[key]));
+        let row = format!("| `{uid}` | {what} |\n");
+        assert!(readme.contains(&row), "missing: {row}");
+    }
+}
+
+#[test]
 fn each_panel_has_its_own_id_and_its_own_place() {
     for dashboard in Dashboard::all() {
         let (mut ids, mut taken) = (BTreeSet::new(), BTreeMap::new());

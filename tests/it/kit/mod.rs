@@ -2,6 +2,7 @@
 //! dashboards as Grafana does.
 
 mod answer;
+mod compose;
 mod dashboards;
 mod live;
 mod promql;
