@@ -367,6 +367,96 @@ mod tests {
         assert_eq!(worse, [10, 10, 10, 40]);
     }
 
+    #[test]
+    fn the_newest_days_are_kept_and_an_older_one_may_still_be_told() {
+        let mut advice = Advice::new("settle", "prod");
+        for day in 0..DAYS as i64 {
+            assert!(advice.late(day * DAY_US, 9 - day.unsigned_abs()));
+        }
+        assert_eq!(advice.late_games(), 9);
+        assert!(!advice.late(3 * DAY_US, 1));
+        assert_eq!(advice.late_games(), 9, "the first day is one of the last seven");
+        advice.late(DAYS as i64 * DAY_US, 1);
+        assert_eq!(advice.late_games(), 8, "the first day is too old");
+        for day in 8..100 {
+            advice.late(day * DAY_US, 1);
+        }
+        assert!(advice.days.len() <= DAYS + 1);
+    }
+
+    #[test]
+    fn only_what_is_more_than_known_of_its_day_is_news() {
+        let mut advice = Advice::new("settle", "prod");
+        assert!(advice.is_new(0, 1));
+        let why = Why::Replay { others: 3, leaked: false };
+        advice.need(0, Need { capacity: 4, more: false, why }, 1);
+        let news = [3, 4, 5].map(|capacity| advice.is_new(0, capacity));
+        assert_eq!(news, [false, false, true]);
+        assert!(advice.is_new(DAY_US, 1), "of another day");
+
+        let news = [0, 2, 2, 1, 3].map(|games| advice.late(0, games));
+        assert_eq!(news, [false, true, false, false, true]);
+    }
+
+    #[test]
+    fn of_equal_needs_the_same_one_is_kept_whatever_the_order() {
+        let live = |late| Why::Live { settlements: 2, games: 2, late };
+        let needs = [
+            Need { capacity: 4, more: false, why: Why::Replay { others: 3, leaked: false } },
+            Need { capacity: 4, more: false, why: Why::Replay { others: 3, leaked: true } },
+            Need { capacity: 4, more: false, why: live(0) },
+            Need { capacity: 4, more: false, why: live(1) },
+            Need { capacity: 4, more: true, why: Why::Replay { others: 3, leaked: false } },
+            Need { capacity: 5, more: false, why: Why::Replay { others: 4, leaked: false } },
+        ];
+        for (n, more) in needs.iter().enumerate() {
+            for less in needs.iter().take(n) {
+                for order in [[less, more], [more, less]] {
+                    let mut advice = Advice::new("settle", "prod");
+                    order.iter().for_each(|need| advice.need(0, **need, 1));
+                    assert_eq!(advice.required(), Some(*more));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn capacities_of_the_last_quarter_of_an_hour_hold_now() {
+        let mut advice = Advice::new("settle", "prod");
+        advice.hear_capacity(100 * MINUTE_US, 4);
+        advice.hear_capacity(101 * MINUTE_US, 8);
+        for (minute, capacity) in [(114, Some(4)), (115, Some(8)), (131, Some(16))] {
+            advice.hear_capacity(minute * MINUTE_US, 16);
+            assert_eq!(advice.capacity(), capacity, "{minute}");
+        }
+    }
+
+    #[test]
+    fn luck_is_of_a_window_no_longer_than_those_of_now() {
+        for (lucky, now, is_lucky) in [(None, 4, false), (Some(4), 4, true), (Some(4), 5, false)] {
+            let mut advice = Advice::new("settle", "prod");
+            advice.hear_capacity(0, now);
+            advice.not_live(0, lucky, 7);
+            assert_eq!(advice.is_too_small(), is_lucky, "{lucky:?} {now}");
+            assert_eq!(advice.worse_us, if lucky.is_some() { 7 } else { 0 });
+            assert_eq!(advice.caught(), (1, u64::from(lucky.is_some())));
+        }
+        let mut advice = Advice::new("settle", "prod");
+        advice.hear_capacity(0, 0);
+        assert!(!advice.is_too_small(), "nothing was caught");
+    }
+
+    #[test]
+    fn lateness_is_counted_by_begun_seconds() {
+        let mut measured = Measured::default();
+        for late_us in [1, 1_000_000, 1_000_001, 14_400_000_001] {
+            measured.late(late_us, 1);
+        }
+        assert_eq!(measured.late_us.counts.iter().take(3).copied().collect::<Vec<_>>(), [2, 1, 0]);
+        assert_eq!(measured.late_us.counts.last(), Some(&1), "beyond all bounds");
+        assert_eq!((measured.late_us.total(), measured.late_us.sum), (4, 14_402_000_003));
+    }
+
     fn advice(need: Need, capacity: u64) -> Advice {
         let mut advice = Advice::new("settle", "prod");
         advice.need(0, need, 1);
