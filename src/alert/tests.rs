@@ -17,6 +17,7 @@ use crate::config::{Config, Webhook};
 use crate::limits::{self, DAY_US, MINUTE_US, SECOND_US};
 use crate::metrics::{Committed, Metrics, SLICE_US};
 use crate::outcome::SourceName;
+use crate::store::db::query;
 use crate::store::fixtures::{self, NOON_US, id};
 use crate::store::{AlertRow, NotificationRow, Store};
 
@@ -71,13 +72,13 @@ impl World {
     }
 
     async fn put(&self, finding: &Finding, change: i64, gained_us: i64) {
-        sqlx::query("DELETE FROM findings WHERE id = $1")
+        query("DELETE FROM findings WHERE id = $1")
             .bind(&finding.id)
             .execute(&mut *self.store.writer().await.unwrap())
             .await
             .unwrap();
         fixtures::insert_finding(&self.store, finding).await;
-        sqlx::query("UPDATE findings SET change = $2, gained_us = $3 WHERE id = $1")
+        query("UPDATE findings SET change = $2, gained_us = $3 WHERE id = $1")
             .bind(&finding.id)
             .bind(change)
             .bind(gained_us)
@@ -89,7 +90,7 @@ impl World {
     async fn sum(&self, kind: &str, open: i64, overpaid: i128) {
         let sql = "INSERT OR REPLACE INTO finding_sums VALUES \
              ($1, 'settle', 'prod', 'chips', $2, $2, 0, $3, '0', '0', '0', '0')";
-        sqlx::query(sql)
+        query(sql)
             .bind(kind)
             .bind(open)
             .bind(overpaid.to_string())
@@ -102,7 +103,7 @@ impl World {
         let sql = "INSERT OR REPLACE INTO sources \
              (service, env, source, last_push_us, last_heartbeat_us, state) \
              VALUES ('settle', 'prod', $1, $2, $2, $3)";
-        sqlx::query(sql)
+        query(sql)
             .bind(source)
             .bind(last_push_us)
             .bind(state)
@@ -569,7 +570,7 @@ impl World {
              'ended_us', CASE $3 WHEN 'resolved' THEN $4 + n END, 'told', NULL, \
              'seen', json_object('severity', 'warning', 'count', 1, 'newest_us', 1, \
              'example', NULL, 'open', json_array())) FROM n";
-        sqlx::query(sql)
+        query(sql)
             .bind(limits::ALERTS_MAX)
             .bind(rule)
             .bind(state)

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::SqliteConnection;
-
 use super::alerts::AlertTransaction;
+use super::db::{Connection, query, query_scalar};
 use super::facts::{json, parse};
 use super::{Store, StoreError, part};
 use crate::audit::{Advice, Measured, MinuteKey};
@@ -17,11 +16,11 @@ const PUT: &str = "INSERT INTO audit_rollups (service, env, minute, body) \
 
 /// Adds what was measured, inside the caller's transaction.
 pub(super) async fn add_measured(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     measured: &BTreeMap<MinuteKey, Measured>,
 ) -> Result<(), StoreError> {
     for ((service, env, minute), more) in measured {
-        let before: Option<String> = sqlx::query_scalar(READ)
+        let before: Option<String> = query_scalar(READ)
             .bind(service)
             .bind(env)
             .bind(minute)
@@ -32,7 +31,7 @@ pub(super) async fn add_measured(
             None => Measured::default(),
         };
         sum.add(more);
-        sqlx::query(PUT)
+        query(PUT)
             .bind(service)
             .bind(env)
             .bind(minute)
@@ -56,7 +55,7 @@ impl Store {
         env: &str,
         minute: i64,
     ) -> Result<Measured, StoreError> {
-        let bodies: Vec<String> = sqlx::query_scalar(SPAN)
+        let bodies: Vec<String> = query_scalar(SPAN)
             .bind(service)
             .bind(env)
             .bind(minute)
@@ -72,7 +71,7 @@ impl Store {
 
     /// What the window advisor says of each service and env.
     pub async fn read_advice(&self) -> Result<Vec<Advice>, StoreError> {
-        let query = sqlx::query_scalar(ADVICE).bind(part::ADVICE).bind(limits::SCAN_ROWS_MAX);
+        let query = query_scalar(ADVICE).bind(part::ADVICE).bind(limits::SCAN_ROWS_MAX);
         let bodies: Vec<String> = query.fetch_all(self.readers()).await?;
         bodies.iter().map(|body| parse("audit_state", body)).collect()
     }
@@ -81,7 +80,7 @@ impl Store {
 impl AlertTransaction<'_> {
     /// What the window advisor says of each service and env.
     pub async fn advice(&mut self) -> Result<Vec<Advice>, StoreError> {
-        let query = sqlx::query_scalar(ADVICE).bind(part::ADVICE).bind(limits::SCAN_ROWS_MAX);
+        let query = query_scalar(ADVICE).bind(part::ADVICE).bind(limits::SCAN_ROWS_MAX);
         let bodies: Vec<String> = query.fetch_all(&mut *self.inner).await?;
         bodies.iter().map(|body| parse("audit_state", body)).collect()
     }

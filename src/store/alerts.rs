@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::db::{query, query_as, query_scalar};
 use super::gauges::read_amount;
 use super::totals::{self, Total};
 use super::writer::Transaction;
@@ -136,10 +137,9 @@ const SILENT: &str = "SELECT service, env, \
 impl AlertTransaction<'_> {
     /// The (kind, service, env) whose findings changed since what was read last.
     pub async fn changed(&mut self) -> Result<Changes, StoreError> {
-        let cursor: Option<i64> =
-            sqlx::query_scalar(CURSOR).fetch_optional(&mut *self.inner).await?;
+        let cursor: Option<i64> = query_scalar(CURSOR).fetch_optional(&mut *self.inner).await?;
         let rows: Vec<(String, String, String, i64)> =
-            sqlx::query_as(CHANGED).bind(cursor.unwrap_or(0)).fetch_all(&mut *self.inner).await?;
+            query_as(CHANGED).bind(cursor.unwrap_or(0)).fetch_all(&mut *self.inner).await?;
         let newest = rows.iter().map(|row| row.3).max();
         let of = rows.into_iter().map(|(kind, service, env, _)| (kind, service, env)).collect();
         Ok(Changes { of, newest })
@@ -148,7 +148,7 @@ impl AlertTransaction<'_> {
     /// These changes are read: they are not told again.
     pub async fn set_read(&mut self, newest: Option<i64>) -> Result<(), StoreError> {
         if let Some(newest) = newest {
-            sqlx::query(SET_CURSOR).bind(newest).execute(&mut *self.inner).await?;
+            query(SET_CURSOR).bind(newest).execute(&mut *self.inner).await?;
         }
         Ok(())
     }
@@ -161,14 +161,14 @@ impl AlertTransaction<'_> {
         env: &str,
         after_us: i64,
     ) -> Result<Recent, StoreError> {
-        let (rows, gained_us, severity): (i64, i64, i64) = sqlx::query_as(RECENT)
+        let (rows, gained_us, severity): (i64, i64, i64) = query_as(RECENT)
             .bind(kind)
             .bind(service)
             .bind(env)
             .bind(after_us)
             .fetch_one(&mut *self.inner)
             .await?;
-        let finding: Option<String> = sqlx::query_scalar(NEWEST)
+        let finding: Option<String> = query_scalar(NEWEST)
             .bind(kind)
             .bind(service)
             .bind(env)
@@ -186,7 +186,7 @@ impl AlertTransaction<'_> {
         env: &str,
     ) -> Result<Vec<Open>, StoreError> {
         type Row = (String, i64, String, String, String, String, String);
-        let rows: Vec<Row> = sqlx::query_as(OPEN)
+        let rows: Vec<Row> = query_as(OPEN)
             .bind(kind)
             .bind(service)
             .bind(env)
@@ -204,7 +204,7 @@ impl AlertTransaction<'_> {
         heard_after_us: i64,
     ) -> Result<Vec<SilentSources>, StoreError> {
         type Row = (String, String, i64, i64, i64, String);
-        let rows: Vec<Row> = sqlx::query_as(SILENT)
+        let rows: Vec<Row> = query_as(SILENT)
             .bind(after_us)
             .bind(heard_after_us)
             .fetch_all(&mut *self.inner)
@@ -267,13 +267,13 @@ const PRUNE: &str = "DELETE FROM notifications WHERE id IN (SELECT id FROM notif
 impl AlertTransaction<'_> {
     /// All alerts that are not inactive.
     pub async fn alerts(&mut self) -> Result<Vec<AlertRow>, StoreError> {
-        let rows = sqlx::query(ALERTS).fetch_all(&mut *self.inner).await?;
+        let rows = query(ALERTS).fetch_all(&mut *self.inner).await?;
         rows.iter().map(super::alerts_read::read_alert).collect()
     }
 
     /// Writes an alert over what was there.
     pub async fn put(&mut self, alert: &AlertRow) -> Result<(), StoreError> {
-        sqlx::query(PUT)
+        query(PUT)
             .bind(&alert.rule)
             .bind(&alert.service)
             .bind(&alert.env)
@@ -290,7 +290,7 @@ impl AlertTransaction<'_> {
     /// An alert is inactive.
     pub async fn forget(&mut self, key: &(String, String, String)) -> Result<(), StoreError> {
         let (rule, service, env) = key;
-        sqlx::query(FORGET).bind(rule).bind(service).bind(env).execute(&mut *self.inner).await?;
+        query(FORGET).bind(rule).bind(service).bind(env).execute(&mut *self.inner).await?;
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl AlertTransaction<'_> {
         after_us: i64,
     ) -> Result<BTreeSet<(String, String, String)>, StoreError> {
         let rows: Vec<(String, String, String)> =
-            sqlx::query_as(DELIVERED).bind(after_us).fetch_all(&mut *self.inner).await?;
+            query_as(DELIVERED).bind(after_us).fetch_all(&mut *self.inner).await?;
         Ok(rows.into_iter().collect())
     }
 
@@ -309,7 +309,7 @@ impl AlertTransaction<'_> {
     pub async fn enqueue(&mut self, notification: &Notification) -> Result<u64, StoreError> {
         let (rule, service, env) = &notification.key;
         let (attempts, next_attempt_us) = self.supersede(notification).await?;
-        sqlx::query(ENQUEUE)
+        query(ENQUEUE)
             .bind(&notification.id)
             .bind(&notification.receiver)
             .bind(rule)
@@ -322,11 +322,11 @@ impl AlertTransaction<'_> {
             .bind(next_attempt_us)
             .execute(&mut *self.inner)
             .await?;
-        let crowded_out = sqlx::query(CROWDED_OUT)
+        let crowded_out = query(CROWDED_OUT)
             .bind(limits::NOTIFICATIONS_WAITING_MAX)
             .execute(&mut *self.inner)
             .await?;
-        sqlx::query(PRUNE).bind(limits::NOTIFICATIONS_KEPT_MAX).execute(&mut *self.inner).await?;
+        query(PRUNE).bind(limits::NOTIFICATIONS_KEPT_MAX).execute(&mut *self.inner).await?;
         Ok(crowded_out.rows_affected())
     }
 
@@ -337,7 +337,7 @@ impl AlertTransaction<'_> {
             return Ok((0, 0));
         }
         let (rule, service, env) = &by.key;
-        let rows: Vec<(i64, i64)> = sqlx::query_as(SUPERSEDE)
+        let rows: Vec<(i64, i64)> = query_as(SUPERSEDE)
             .bind(&by.id)
             .bind(rule)
             .bind(service)
@@ -453,7 +453,7 @@ mod tests {
         ] {
             let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let rows: Vec<(i64, i64, i64, String)> =
-                sqlx::query_as(plan).fetch_all(store.readers()).await.unwrap();
+                query_as(plan).fetch_all(store.readers()).await.unwrap();
             assert!(rows.iter().any(|row| row.3.contains(index)), "{index}: {rows:?}");
         }
     }
@@ -639,7 +639,7 @@ mod tests {
         let crowded_out =
             once(&store, async |t| t.enqueue(&notification("new", "B", 20_000)).await).await;
         assert_eq!(crowded_out, 1);
-        let count: (i64, i64, String) = sqlx::query_as(
+        let count: (i64, i64, String) = query_as(
             "SELECT SUM(state = 'waiting'), SUM(state <> 'waiting'), \
              MIN(CASE WHEN state = 'waiting' THEN id END) FROM notifications",
         )

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{Row, sqlite::SqliteRow};
-
+use super::db::{Row, query, query_as};
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -72,18 +71,14 @@ impl Store {
         service: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AlertRow>, StoreError> {
-        let rows = sqlx::query(ALERTS)
-            .bind(state)
-            .bind(service)
-            .bind(limit)
-            .fetch_all(self.readers())
-            .await?;
+        let rows =
+            query(ALERTS).bind(state).bind(service).bind(limit).fetch_all(self.readers()).await?;
         rows.iter().map(read_alert).collect()
     }
 
     /// How many alerts there are, by state.
     pub async fn alert_counts(&self) -> Result<BTreeMap<String, i64>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(COUNTS).fetch_all(self.readers()).await?;
+        let rows: Vec<(String, i64)> = query_as(COUNTS).fetch_all(self.readers()).await?;
         Ok(rows.into_iter().collect())
     }
 }
@@ -103,7 +98,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<NotificationRow>, StoreError> {
         let (created_us, id) = after.unwrap_or((i64::MAX, ABOVE_EVERY_ID));
-        let rows = sqlx::query(NOTIFICATIONS)
+        let rows = query(NOTIFICATIONS)
             .bind(created_us)
             .bind(id)
             .bind(limit.min(limits::LIST_ROWS_MAX))
@@ -113,7 +108,7 @@ impl Store {
     }
 }
 
-pub(super) fn read_alert(row: &SqliteRow) -> Result<AlertRow, StoreError> {
+pub(super) fn read_alert(row: &Row) -> Result<AlertRow, StoreError> {
     Ok(AlertRow {
         rule: row.try_get(0)?,
         service: row.try_get(1)?,
@@ -126,7 +121,7 @@ pub(super) fn read_alert(row: &SqliteRow) -> Result<AlertRow, StoreError> {
     })
 }
 
-fn read_notification(row: &SqliteRow) -> Result<NotificationRow, StoreError> {
+fn read_notification(row: &Row) -> Result<NotificationRow, StoreError> {
     Ok(NotificationRow {
         id: row.try_get(0)?,
         receiver: row.try_get(1)?,

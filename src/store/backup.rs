@@ -10,8 +10,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
-
+use super::db::{Connection, query, query_scalar};
 use super::scratch::{BESIDE, beside};
 use super::{
     BASE_END, DatabaseLock, HeldBase, Scratch, Store, StoreError, dialect, must_be_there, path_of,
@@ -169,7 +168,7 @@ async fn copy(from: &str, to: &Path) -> Result<Scratch, BackupError> {
     let to = to.display().to_string();
     let scratch = Scratch::make(&to, "partial").await.map_err(|why| of(&to, why))?;
     let mut connection = open(from).await?;
-    let copied = sqlx::query(COPY).bind(scratch.path()).execute(&mut connection).await;
+    let copied = query(COPY).bind(scratch.path()).execute(&mut connection).await;
     copied.map_err(|why| of(from, why.into()))?;
     connection.close().await.map_err(|why| of(from, why.into()))?;
     let path = Path::new(scratch.path());
@@ -182,13 +181,13 @@ impl Store {
     /// be on disk.
     pub async fn copy(from: &str, to: &str) -> Result<(), StoreError> {
         let mut connection = dialect::to_copy(from).connect().await?;
-        sqlx::query(COPY).bind(to).execute(&mut connection).await?;
+        query(COPY).bind(to).execute(&mut connection).await?;
         Ok(connection.close().await?)
     }
 }
 
 /// A connection to a database of this version.
-async fn open(path: &str) -> Result<SqliteConnection, BackupError> {
+async fn open(path: &str) -> Result<Connection, BackupError> {
     must_be_there(path).await.map_err(|why| of(path, why))?;
     let connection = dialect::to_copy(path).connect().await;
     let mut connection = connection.map_err(|why| of(path, why.into()))?;
@@ -198,7 +197,7 @@ async fn open(path: &str) -> Result<SqliteConnection, BackupError> {
 
 async fn count(path: &str) -> Result<i64, BackupError> {
     let mut connection = open(path).await?;
-    let count = sqlx::query_scalar(RECORDS).fetch_one(&mut connection).await;
+    let count = query_scalar(RECORDS).fetch_one(&mut connection).await;
     let count = count.map_err(|why| of(path, why.into()))?;
     connection.close().await.map_err(|why| of(path, why.into()))?;
     Ok(count)
@@ -208,16 +207,15 @@ async fn count(path: &str) -> Result<i64, BackupError> {
 async fn is_whole(path: &str) -> Result<(), BackupError> {
     let mut connection = open(path).await?;
     let told = |why: sqlx::Error| of(path, why.into());
-    let check: String = sqlx::query_scalar(CHECK).fetch_one(&mut connection).await.map_err(told)?;
+    let check: String = query_scalar(CHECK).fetch_one(&mut connection).await.map_err(told)?;
     if check != WHOLE {
         return Err(BackupError::Damaged { path: path.to_owned(), problem: check });
     }
     let mut fresh = dialect::to_redo(IN_MEMORY).connect().await.map_err(told)?;
     dialect::migrate(&mut fresh).await.map_err(|why| of(path, why))?;
     let tables: Vec<String> =
-        sqlx::query_scalar(TABLES).fetch_all(&mut connection).await.map_err(told)?;
-    let wanted: Vec<String> =
-        sqlx::query_scalar(TABLES).fetch_all(&mut fresh).await.map_err(told)?;
+        query_scalar(TABLES).fetch_all(&mut connection).await.map_err(told)?;
+    let wanted: Vec<String> = query_scalar(TABLES).fetch_all(&mut fresh).await.map_err(told)?;
     dialect::read_hash_key(&mut connection).await.map_err(|why| of(path, why))?;
     match tables == wanted {
         true => Ok(()),

@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use sqlx::{ConnectOptions as _, SqliteConnection};
-
+use super::db::{Connection, query_as};
 use super::{Store, StoreError, dialect, path_of};
 
 /// Between two of them.
@@ -19,7 +18,7 @@ const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 /// Does it, again and again.
 pub struct Checkpoints {
-    connection: SqliteConnection,
+    connection: Connection,
 }
 
 impl Checkpoints {
@@ -44,7 +43,7 @@ impl Checkpoints {
 
     /// Returns how many pages the log has.
     async fn checkpoint(&mut self) -> Result<i64, StoreError> {
-        let query = sqlx::query_as(CHECKPOINT).fetch_one(&mut self.connection);
+        let query = query_as(CHECKPOINT).fetch_one(&mut self.connection);
         let (_, pages, _): (i64, i64, i64) = query.await?;
         Ok(pages)
     }

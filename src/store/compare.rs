@@ -6,8 +6,7 @@
 //! alerts and notifications were, counters. What is in the journal of facts holds, in place of what
 //! is in their tables.
 
-use sqlx::{ConnectOptions as _, SqliteConnection};
-
+use super::db::{Connection, query, query_as, query_scalar, run_script};
 use super::{Store, StoreError, dialect, part, path_of};
 use crate::audit::{MessageFacts, PlayerFacts, RefFacts, RoomFacts, SignatureFacts, Stored};
 
@@ -287,7 +286,7 @@ const LOGGED: &str = "SELECT max(n) FROM main.records WHERE collector = $1";
 
 /// A connection to a database that sees it, and its log folded again, at one instant.
 pub struct Comparison {
-    connection: SqliteConnection,
+    connection: Connection,
     judged_n: i64,
     logged_n: i64,
 }
@@ -301,14 +300,14 @@ impl Comparison {
         (collector, base_n): (i64, i64),
     ) -> Result<Self, StoreError> {
         let mut connection = dialect::to_read(path_of(url)?).connect().await?;
-        sqlx::query(ATTACH).bind(scratch).execute(&mut connection).await?;
-        sqlx::query(BEGIN).execute(&mut connection).await?;
-        let judged = sqlx::query_scalar(JUDGED).bind(collector);
+        query(ATTACH).bind(scratch).execute(&mut connection).await?;
+        query(BEGIN).execute(&mut connection).await?;
+        let judged = query_scalar(JUDGED).bind(collector);
         let judged_n = judged.fetch_optional(&mut connection).await?.unwrap_or(0);
-        let logged = sqlx::query_scalar::<_, Option<i64>>(LOGGED).bind(collector);
+        let logged = query_scalar::<Option<i64>>(LOGGED).bind(collector);
         let logged_n = logged.fetch_one(&mut connection).await?.unwrap_or(0);
         redone.copy_journal(&mut connection).await?;
-        let kept_minute: i64 = sqlx::query_scalar(KEPT_MINUTE).fetch_one(&mut connection).await?;
+        let kept_minute: i64 = query_scalar(KEPT_MINUTE).fetch_one(&mut connection).await?;
         redone.note_kept(base_n, kept_minute).await?;
         Ok(Self { connection, judged_n, logged_n })
     }
@@ -337,11 +336,11 @@ impl Comparison {
 type DifferingRow = (String, Option<Vec<u8>>, Option<Vec<u8>>, i64);
 
 async fn differences(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     table: &Table,
 ) -> Result<TableDifferences, StoreError> {
     let rows: Vec<DifferingRow> =
-        sqlx::query_as(table.differing).bind(TOLD_MAX).fetch_all(connection).await?;
+        query_as(table.differing).bind(TOLD_MAX).fetch_all(connection).await?;
     let count = rows.first().map_or(0, |(.., count)| *count);
     let told = rows.into_iter().map(|(key, stored, redone, _)| Difference {
         table: table.name,
@@ -355,7 +354,7 @@ async fn differences(
 impl Store {
     /// Notes from where on there is something to compare with.
     async fn note_kept(&self, n: i64, minute: i64) -> Result<(), StoreError> {
-        let note = sqlx::query(NOTE_KEPT).bind(n).bind(minute);
+        let note = query(NOTE_KEPT).bind(n).bind(minute);
         note.execute(&mut *self.writer().await?).await?;
         Ok(())
     }
@@ -363,12 +362,12 @@ impl Store {
     /// Puts what the log says in the place of what is stored, whole or not at all. No collector
     /// may use the database meanwhile.
     pub async fn replace_by(&self, scratch: &str) -> Result<(), StoreError> {
-        sqlx::query(ATTACH).bind(scratch).execute(&mut *self.writer().await?).await?;
+        query(ATTACH).bind(scratch).execute(&mut *self.writer().await?).await?;
         let mut transaction = self.begin().await?;
-        sqlx::raw_sql(CLEAR_JOURNAL).execute(&mut *transaction).await?;
+        run_script(CLEAR_JOURNAL, &mut transaction).await?;
         for table in TABLES {
-            sqlx::raw_sql(table.clear).execute(&mut *transaction).await?;
-            sqlx::raw_sql(table.fill).execute(&mut *transaction).await?;
+            run_script(table.clear, &mut transaction).await?;
+            run_script(table.fill, &mut transaction).await?;
         }
         transaction.commit().await?;
         Ok(())
@@ -416,7 +415,7 @@ mod tests {
             Comparison::begin(&url, (&path(&two), &two.store), (1, 0)).await.unwrap();
         for table in TABLES {
             let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", table.differing));
-            let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(explain)
+            let plan: Vec<(i64, i64, i64, String)> = query_as(explain)
                 .bind(TOLD_MAX)
                 .fetch_all(&mut comparison.connection)
                 .await
@@ -437,7 +436,7 @@ mod tests {
     async fn every_table_is_compared_or_has_a_reason_not_to_be() {
         let Fixture { store, _folder } = fixtures::store().await;
         let names: Vec<String> =
-            sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'")
+            query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'")
                 .fetch_all(store.readers())
                 .await
                 .unwrap();

@@ -2,6 +2,7 @@
 //! at the pace of the receiver, an evaluation at that of the findings.
 
 use super::alerts::{AlertTransaction, Attempt, Notification};
+use super::db::{query, query_as};
 use super::{Store, StoreError};
 
 pub(super) const DUE: &str = "SELECT n.id, n.receiver, n.rule, n.service, n.env, n.because, \
@@ -18,8 +19,7 @@ impl Store {
     /// alert only the oldest, so that nobody hears of an end before its beginning.
     pub async fn due_notification(&self, now_us: i64) -> Result<Option<Notification>, StoreError> {
         type Row = (String, String, String, String, String, String, i64, String, i64);
-        let row: Option<Row> =
-            sqlx::query_as(DUE).bind(now_us).fetch_optional(self.readers()).await?;
+        let row: Option<Row> = query_as(DUE).bind(now_us).fetch_optional(self.readers()).await?;
         Ok(row.map(|row| {
             let (id, receiver, rule, service, env, because, created_us, payload, attempts) = row;
             let key = (rule, service, env);
@@ -47,7 +47,7 @@ impl AlertTransaction<'_> {
             }
             Attempt::GivenUp { error } => ("given_up", None, Some(error), None),
         };
-        sqlx::query(NOTE)
+        query(NOTE)
             .bind(id)
             .bind(state)
             .bind(next_attempt_us)
@@ -56,7 +56,7 @@ impl AlertTransaction<'_> {
             .execute(&mut *self.inner)
             .await?;
         if let Some(at_us) = delivered_us {
-            sqlx::query(WAKE).bind(id).bind(at_us).execute(&mut *self.inner).await?;
+            query(WAKE).bind(id).bind(at_us).execute(&mut *self.inner).await?;
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
+use super::db::{Connection, insert_rows, query_as};
 use super::packed::{pack, unpack};
 use super::pending::{Key, Of, Packed};
-use super::{ROWS_OF_A_STATEMENT, Store, StoreError};
+use super::{Store, StoreError};
 use crate::audit::{Facts, Needs, PlayerKey, Stored, Table};
 use crate::outcome::Position;
 
@@ -35,22 +35,22 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.load_players(facts, needs).await?;
         if !needs.signatures.is_empty() {
-            let rows = sqlx::query_as(SIGNATURES).bind(json(&needs.signatures)?);
+            let rows = query_as(SIGNATURES).bind(json(&needs.signatures)?);
             let rows = rows.fetch_all(self.readers()).await?;
             take_pairs(rows, &mut facts.signatures, &needs.signatures)?;
         }
         if !needs.refs.is_empty() {
-            let rows = sqlx::query_as(REFS).bind(json(&needs.refs)?);
+            let rows = query_as(REFS).bind(json(&needs.refs)?);
             let rows = rows.fetch_all(self.readers()).await?;
             take_pairs(rows, &mut facts.refs, &needs.refs)?;
         }
         if !needs.rooms.is_empty() {
-            let rows = sqlx::query_as(ROOMS).bind(json(&needs.rooms)?);
+            let rows = query_as(ROOMS).bind(json(&needs.rooms)?);
             let rows = rows.fetch_all(self.readers()).await?;
             take_pairs(rows, &mut facts.rooms, &needs.rooms)?;
         }
         if !needs.messages.is_empty() {
-            let rows = sqlx::query_as(MESSAGES).bind(json(&needs.messages)?);
+            let rows = query_as(MESSAGES).bind(json(&needs.messages)?);
             let rows = rows.fetch_all(self.readers()).await?;
             take_pairs(rows, &mut facts.messages, &needs.messages)?;
         }
@@ -61,7 +61,7 @@ impl Store {
         if needs.players.is_empty() {
             return Ok(());
         }
-        let rows = sqlx::query_as(PLAYERS).bind(json(&needs.players)?);
+        let rows = query_as(PLAYERS).bind(json(&needs.players)?);
         let rows: Vec<(i64, Vec<u8>)> = rows.fetch_all(self.readers()).await?;
         let mut unknown = needs.players.clone();
         for (player, body) in rows {
@@ -127,7 +127,7 @@ fn add_changed<T: Stored>(
 
 /// Writes facts to their tables; they are in the order of their keys.
 pub(super) async fn put(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     facts: &[(&Key, &Vec<u8>)],
 ) -> Result<(), StoreError> {
     for rows in facts.chunk_by(|a, b| a.0.0 == b.0.0) {
@@ -139,16 +139,13 @@ pub(super) async fn put(
             Of::Rooms => (PUT_ROOMS, ON_CONFLICT_ROOM),
             Of::Messages => (PUT_MESSAGES, ON_CONFLICT_MESSAGE),
         };
-        for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
-            let mut put = QueryBuilder::<Sqlite>::new(insert);
-            put.push_values(rows, |mut values, ((of, player, other), body)| {
-                values.push_bind(*player);
-                if *of != Of::Players {
-                    values.push_bind(*other);
-                }
-                values.push_bind(body.as_slice());
-            });
-            put.push(on_conflict).build().execute(&mut *connection).await?;
+        let rows = rows.iter().map(|((_, player, other), body)| (player, other, body.as_slice()));
+        if *of == Of::Players {
+            let rows = rows.map(|(player, _, body)| [player.into(), body.into()]);
+            insert_rows(connection, insert, rows.collect(), on_conflict).await?;
+        } else {
+            let rows = rows.map(|(player, other, body)| [player.into(), other.into(), body.into()]);
+            insert_rows(connection, insert, rows.collect(), on_conflict).await?;
         }
     }
     Ok(())
@@ -175,35 +172,27 @@ impl From<(i64, i64, i64, i64)> for Delivery {
 
 /// Writes which records are about which player to the table; some may be there.
 pub(super) async fn put_deliveries(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     deliveries: &[Delivery],
 ) -> Result<(), StoreError> {
-    for rows in deliveries.chunks(ROWS_OF_A_STATEMENT) {
-        let mut put = QueryBuilder::<Sqlite>::new(PUT_DELIVERIES);
-        put.push_values(rows, |mut values, row| {
-            values.push_bind(row.player).push_bind(row.occurred_us);
-            values.push_bind(row.position.collector).push_bind(row.position.n);
-        });
-        put.push(ON_CONFLICT_DELIVERY).build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = deliveries.iter().map(|row| {
+        let Position { collector, n } = row.position;
+        [row.player.into(), row.occurred_us.into(), collector.into(), n.into()]
+    });
+    Ok(insert_rows(connection, PUT_DELIVERIES, rows.collect(), ON_CONFLICT_DELIVERY).await?)
 }
 
 /// Writes which records of a step are about which player to the journal.
 pub(super) async fn put_newest_deliveries(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     step: i64,
     deliveries: &[Delivery],
 ) -> Result<(), StoreError> {
-    for rows in deliveries.chunks(ROWS_OF_A_STATEMENT) {
-        let mut put = QueryBuilder::<Sqlite>::new(PUT_NEWEST_DELIVERIES);
-        put.push_values(rows, |mut values, row| {
-            values.push_bind(row.player).push_bind(row.occurred_us);
-            values.push_bind(row.position.collector).push_bind(row.position.n).push_bind(step);
-        });
-        put.build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = deliveries.iter().map(|row| {
+        let Position { collector, n } = row.position;
+        [row.player.into(), row.occurred_us.into(), collector.into(), n.into(), step.into()]
+    });
+    Ok(insert_rows(connection, PUT_NEWEST_DELIVERIES, rows.collect(), "").await?)
 }
 
 pub(super) fn json(value: &impl Serialize) -> Result<String, StoreError> {

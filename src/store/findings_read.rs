@@ -4,8 +4,7 @@
 //! matches little would make the database walk the whole table, so one request looks at a bounded
 //! number of rows and says how far it got.
 
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
-
+use super::db::{Connection, Row, query, query_as, query_scalar};
 use super::gauges::read_amount;
 use super::step::part;
 use super::{Store, StoreError};
@@ -143,11 +142,11 @@ impl Store {
 /// The last row that a request from `start` on may look at, and whether it is the last of all;
 /// `None` if there is no row.
 async fn horizon(
-    snapshot: &mut SqliteConnection,
+    snapshot: &mut Connection,
     start: &FindingKey,
     from_us: Option<i64>,
 ) -> Result<Option<(FindingKey, bool)>, StoreError> {
-    let row: Option<(i64, String, i64)> = sqlx::query_as(HORIZON)
+    let row: Option<(i64, String, i64)> = query_as(HORIZON)
         .bind(start.last_us)
         .bind(&start.id)
         .bind(from_us.unwrap_or(i64::MIN))
@@ -161,13 +160,13 @@ async fn horizon(
 
 /// Findings that match, below `start` and down to `end`.
 async fn between(
-    snapshot: &mut SqliteConnection,
+    snapshot: &mut Connection,
     filter: &FindingFilter,
     start: &FindingKey,
     end: &FindingKey,
     limit: u32,
 ) -> Result<Vec<FindingRow>, StoreError> {
-    let rows = sqlx::query(LIST)
+    let rows = query(LIST)
         .bind(start.last_us)
         .bind(&start.id)
         .bind(end.last_us)
@@ -189,8 +188,8 @@ async fn between(
 const AS_OF: &str = "SELECT CAST(body AS INTEGER) FROM audit_state WHERE part = $1 AND name = ''";
 
 /// The number of the last change to any finding.
-async fn as_of(snapshot: &mut SqliteConnection) -> Result<i64, StoreError> {
-    let change = sqlx::query_scalar(AS_OF).bind(part::CHANGE).fetch_optional(snapshot).await?;
+async fn as_of(snapshot: &mut Connection) -> Result<i64, StoreError> {
+    let change = query_scalar(AS_OF).bind(part::CHANGE).fetch_optional(snapshot).await?;
     Ok(change.unwrap_or(0))
 }
 
@@ -203,7 +202,7 @@ const ONE: &str = "SELECT body, opened_us, gained_us FROM findings WHERE id = $1
 impl Store {
     /// One finding.
     pub async fn finding(&self, id: &str) -> Result<Option<FindingRow>, StoreError> {
-        let row = sqlx::query(ONE).bind(id).fetch_optional(self.readers()).await?;
+        let row = query(ONE).bind(id).fetch_optional(self.readers()).await?;
         row.as_ref().map(read_row).transpose()
     }
 }
@@ -220,7 +219,7 @@ impl Store {
         service: Option<&str>,
         limit: u32,
     ) -> Result<Vec<FindingRow>, StoreError> {
-        let rows = sqlx::query(OPEN)
+        let rows = query(OPEN)
             .bind(severity)
             .bind(service)
             .bind(limit.min(limits::LIST_ROWS_MAX))
@@ -241,7 +240,7 @@ impl Store {
         player: &str,
         limit: u32,
     ) -> Result<Vec<FindingRow>, StoreError> {
-        let rows = sqlx::query(OF_PLAYER)
+        let rows = query(OF_PLAYER)
             .bind(ledger)
             .bind(player)
             .bind(limit.min(limits::LIST_ROWS_MAX))
@@ -262,24 +261,21 @@ impl Store {
     pub async fn finding_sums(&self, service: Option<&str>) -> Result<FindingSums, StoreError> {
         let mut snapshot = self.readers().begin().await?;
         let as_of = as_of(&mut snapshot).await?;
-        let rows = sqlx::query(SUMS)
-            .bind(service)
-            .bind(limits::SCAN_ROWS_MAX)
-            .fetch_all(&mut *snapshot)
-            .await?;
+        let rows =
+            query(SUMS).bind(service).bind(limits::SCAN_ROWS_MAX).fetch_all(&mut snapshot).await?;
         let sums: Result<_, _> = rows.iter().map(read_sum).collect();
         Ok(FindingSums { sums: sums?, as_of })
     }
 }
 
-fn read_row(row: &SqliteRow) -> Result<FindingRow, StoreError> {
+fn read_row(row: &Row) -> Result<FindingRow, StoreError> {
     let body: &str = row.try_get(0)?;
     let finding = serde_json::from_str(body)
         .map_err(|error| StoreError::Unreadable { table: "findings", detail: error.to_string() })?;
     Ok(FindingRow { finding, opened_us: row.try_get(1)?, gained_us: row.try_get(2)? })
 }
 
-fn read_sum(row: &SqliteRow) -> Result<FindingSum, StoreError> {
+fn read_sum(row: &Row) -> Result<FindingSum, StoreError> {
     Ok(FindingSum {
         kind: row.try_get(0)?,
         service: row.try_get(1)?,
@@ -298,7 +294,7 @@ fn read_sum(row: &SqliteRow) -> Result<FindingSum, StoreError> {
     })
 }
 
-fn amount(row: &SqliteRow, column: usize) -> Result<i128, StoreError> {
+fn amount(row: &Row, column: usize) -> Result<i128, StoreError> {
     read_amount(row.try_get(column)?)
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::{ConnectOptions as _, SqliteConnection};
-
+use super::db::{Connection, query, query_scalar};
 use super::{Store, StoreError};
 use crate::audit::{Coverage, Finding, Kind, OrderKnown, Severity, State, Subject, Witness};
 use crate::outcome::{
@@ -54,10 +53,10 @@ fn strike(count: &AtomicU32) -> Result<(), StoreError> {
 }
 
 /// Another process that writes: it holds the lock until it is dropped.
-pub(crate) async fn other_writer(folder: &std::path::Path) -> SqliteConnection {
+pub(crate) async fn other_writer(folder: &std::path::Path) -> Connection {
     let path = folder.join("test.db");
     let mut other = super::dialect::to_write(path.to_str().unwrap()).connect().await.unwrap();
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     other
 }
 
@@ -139,7 +138,7 @@ fn witness(role: &str, seq: u64, occurred_us: i64) -> Witness {
 
 /// Writes a finding as the judge does.
 pub(crate) async fn insert_finding(store: &Store, finding: &Finding) {
-    sqlx::query(
+    query(
         "INSERT INTO findings (id, kind, severity, state, service, env, ledger, player, \
          first_us, last_us, body, opened_us, gained_us, change) VALUES \
          ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, 1)",
@@ -169,31 +168,29 @@ pub(crate) async fn insert_sum(
     ledger: &str,
     overpaid: i128,
 ) {
-    sqlx::query(
-        "INSERT INTO finding_sums VALUES ($1, $2, 'prod', $3, 1, 1, 0, $4, '0', '0', '0', '0')",
-    )
-    .bind(kind)
-    .bind(service)
-    .bind(ledger)
-    .bind(overpaid.to_string())
-    .execute(&mut *store.writer().await.unwrap())
-    .await
-    .unwrap();
+    query("INSERT INTO finding_sums VALUES ($1, $2, 'prod', $3, 1, 1, 0, $4, '0', '0', '0', '0')")
+        .bind(kind)
+        .bind(service)
+        .bind(ledger)
+        .bind(overpaid.to_string())
+        .execute(&mut *store.writer().await.unwrap())
+        .await
+        .unwrap();
 }
 
 /// Runs one statement that sets the scene.
 pub(crate) async fn run(store: &Store, sql: &'static str) {
-    sqlx::query(sql).execute(&mut *store.writer().await.unwrap()).await.unwrap();
+    query(sql).execute(&mut *store.writer().await.unwrap()).await.unwrap();
 }
 
 /// A number from the database.
 pub(crate) async fn number(store: &Store, sql: &'static str) -> i64 {
-    sqlx::query_scalar(sql).fetch_one(store.readers()).await.unwrap()
+    query_scalar(sql).fetch_one(store.readers()).await.unwrap()
 }
 
 /// A text from the database.
 pub(crate) async fn text(store: &Store, sql: &'static str) -> String {
-    sqlx::query_scalar(sql).fetch_one(store.readers()).await.unwrap()
+    query_scalar(sql).fetch_one(store.readers()).await.unwrap()
 }
 
 impl Store {
@@ -205,7 +202,7 @@ impl Store {
 
     /// Does something to the database behind its back.
     pub(crate) async fn execute(&self, sql: &'static str) {
-        sqlx::query(sql).execute(&mut *self.writer().await.unwrap()).await.unwrap();
+        query(sql).execute(&mut *self.writer().await.unwrap()).await.unwrap();
     }
 }
 
@@ -217,16 +214,14 @@ const COLUMNS: &str =
 /// All rows of all tables.
 pub(crate) async fn dump(store: &Store) -> Vec<String> {
     let mut connection = store.writer().await.unwrap();
-    let tables: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *connection).await.unwrap();
+    let tables: Vec<String> = query_scalar(TABLES).fetch_all(&mut *connection).await.unwrap();
     let mut all = Vec::new();
     for table in tables {
         let columns: String =
-            sqlx::query_scalar(COLUMNS).bind(&table).fetch_one(&mut *connection).await.unwrap();
+            query_scalar(COLUMNS).bind(&table).fetch_one(&mut *connection).await.unwrap();
         let select = format!("SELECT {columns} AS \"row\" FROM \"{table}\" ORDER BY 1");
-        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(select))
-            .fetch_all(&mut *connection)
-            .await
-            .unwrap();
+        let rows: Vec<String> =
+            query_scalar(sqlx::AssertSqlSafe(select)).fetch_all(&mut *connection).await.unwrap();
         all.extend(rows.into_iter().map(|row| format!("{table}: {row}")));
     }
     all

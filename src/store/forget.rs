@@ -3,6 +3,7 @@
 //!
 //! A bounded number of rows a step: the writer forgets between groups, and nobody waits for it.
 
+use super::db::query;
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -22,11 +23,11 @@ impl Store {
     pub async fn forget_boot(&self, boot_id: i64) -> Result<bool, StoreError> {
         let mut transaction = self.begin().await?;
         let most = limits::FORGET_ROWS_MAX;
-        let hashes = sqlx::query(HASHES).bind(boot_id).bind(most).execute(&mut *transaction);
+        let hashes = query(HASHES).bind(boot_id).bind(most).execute(&mut *transaction);
         let is_last = hashes.await?.rows_affected() < u64::from(most);
         if is_last {
-            sqlx::query(BOOT).bind(boot_id).execute(&mut *transaction).await?;
-            sqlx::query(RUN).bind(boot_id).execute(&mut *transaction).await?;
+            query(BOOT).bind(boot_id).execute(&mut *transaction).await?;
+            query(RUN).bind(boot_id).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
         Ok(is_last)
@@ -34,7 +35,7 @@ impl Store {
 
     /// Forgets a source; its boots are to be forgotten before.
     pub async fn forget_source(&self, id: i64) -> Result<(), StoreError> {
-        sqlx::query(SOURCE).bind(id).execute(&mut *self.writer().await?).await?;
+        query(SOURCE).bind(id).execute(&mut *self.writer().await?).await?;
         Ok(())
     }
 
@@ -42,8 +43,8 @@ impl Store {
     pub async fn forget_days_before(&self, day: i64) -> Result<(), StoreError> {
         let mut connection = self.writer().await?;
         let most = limits::FORGET_ROWS_MAX;
-        sqlx::query(EVENT_IDS).bind(day).bind(most).execute(&mut *connection).await?;
-        sqlx::query(NOTES).bind(day).bind(most).execute(&mut *connection).await?;
+        query(EVENT_IDS).bind(day).bind(most).execute(&mut *connection).await?;
+        query(NOTES).bind(day).bind(most).execute(&mut *connection).await?;
         Ok(())
     }
 }
@@ -51,10 +52,11 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::db::query_scalar;
     use crate::store::fixtures::{self, Fixture};
 
     async fn count(store: &Store, statement: &'static str) -> i64 {
-        sqlx::query_scalar(statement).fetch_one(&mut *store.writer().await.unwrap()).await.unwrap()
+        query_scalar(statement).fetch_one(&mut *store.writer().await.unwrap()).await.unwrap()
     }
 
     #[tokio::test]

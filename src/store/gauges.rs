@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::db::query_as;
 use super::{Store, StoreError};
 use crate::limits;
 use crate::outcome::Amounts;
@@ -36,12 +37,12 @@ impl Store {
     pub async fn read_gauges(&self) -> Result<Gauges, StoreError> {
         let mut gauges = Gauges::default();
         let sources: Vec<(String, String, String, i64, i64)> =
-            sqlx::query_as(SOURCES).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
+            query_as(SOURCES).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
         for (service, env, state, count, last_push_us) in sources {
             gauges.sources.insert((service, env, state), (count, last_push_us));
         }
         let alerts: Vec<(String, String, String, String)> =
-            sqlx::query_as(ALERTS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
+            query_as(ALERTS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
         gauges.alerts = alerts.into_iter().collect();
         gauges.open = self.read_open().await?;
         for advice in self.read_advice().await? {
@@ -62,7 +63,7 @@ impl Store {
     ) -> Result<BTreeMap<(String, String, String), (i64, Amounts)>, StoreError> {
         type Row = (String, String, String, i64, String, String, String, String, String);
         let rows: Vec<Row> =
-            sqlx::query_as(SUMS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
+            query_as(SUMS).bind(limits::SCAN_ROWS_MAX).fetch_all(self.readers()).await?;
         // Beyond the limit, zeros that are not shown are no loss.
         if rows.len() >= limits::SCAN_ROWS_MAX as usize && rows.last().is_some_and(|row| row.3 > 0)
         {
@@ -87,7 +88,7 @@ impl Store {
     /// The services and envs that have sources, in the order in which they came.
     pub async fn read_services(&self) -> Result<Vec<(String, String)>, StoreError> {
         let limit = limits::SCAN_ROWS_MAX;
-        Ok(sqlx::query_as(SERVICES).bind(limit).fetch_all(self.readers()).await?)
+        Ok(query_as(SERVICES).bind(limit).fetch_all(self.readers()).await?)
     }
 }
 

@@ -1,7 +1,6 @@
 //! One group of the writer, in one transaction: the ack stands on it.
 
-use sqlx::SqliteConnection;
-
+use super::db::{Connection, query, query_scalar};
 use super::identity::{self, HashRun, Key, StoredBoot, StoredSource};
 use super::log::{self, Row};
 use super::rollups::{self, Rollups};
@@ -64,14 +63,14 @@ impl Store {
 
     /// Whether a group is on disk. An error says that the database does not answer.
     pub async fn has_commit(&self, id: &str) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar(COMMIT_READ).bind(id);
+        let query = query_scalar(COMMIT_READ).bind(id);
         let count: i64 = query.fetch_one(&mut *self.writer().await?).await?;
         Ok(count > 0)
     }
 }
 
 async fn write(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     collector: i64,
     group: &Group,
 ) -> Result<(), StoreError> {
@@ -94,17 +93,17 @@ async fn write(
 }
 
 async fn put_commit(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     collector: i64,
     group: &Group,
 ) -> Result<(), StoreError> {
     // One less than is kept: this group's own row comes after.
-    sqlx::query(COMMITS_TRIM)
+    query(COMMITS_TRIM)
         .bind(collector)
         .bind(limits::COMMITS_KEPT - 1)
         .execute(&mut *connection)
         .await?;
-    sqlx::query(COMMIT_PUT)
+    query(COMMIT_PUT)
         .bind(&group.id)
         .bind(collector)
         .bind(group.last_n)
@@ -119,6 +118,7 @@ async fn put_commit(
 mod tests {
     use super::*;
     use crate::outcome::{Boot, Outcome, Position, SourceName};
+    use crate::store::db::query_as;
     use crate::store::fixtures::{self, Fixture, id};
     use crate::store::rollups::{LatencyCount, OutcomeCount};
 
@@ -260,8 +260,8 @@ mod tests {
         }
         let mut writer = store.writer().await.unwrap();
         let count: i64 =
-            sqlx::query_scalar("SELECT count FROM rollups").fetch_one(&mut *writer).await.unwrap();
-        let latency: (String, i64) = sqlx::query_as("SELECT buckets, sum_us FROM latencies")
+            query_scalar("SELECT count FROM rollups").fetch_one(&mut *writer).await.unwrap();
+        let latency: (String, i64) = query_as("SELECT buckets, sum_us FROM latencies")
             .fetch_one(&mut *writer)
             .await
             .unwrap();

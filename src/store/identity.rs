@@ -7,10 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
-
-use super::{ROWS_OF_A_STATEMENT, Store, StoreError};
+use super::db::{Connection, Row, insert_rows, query, query_as, query_scalar, select_in};
+use super::{Store, StoreError};
 use crate::outcome::{Boot, Id, SourceName};
 
 /// 128 bits of the keyed hash of an identity.
@@ -83,18 +81,18 @@ const LEDGERS: &str = "SELECT name FROM ledgers ORDER BY name";
 impl Store {
     /// All sources.
     pub async fn load_sources(&self) -> Result<Vec<StoredSource>, StoreError> {
-        let rows = sqlx::query(SOURCES).fetch_all(&mut *self.writer().await?).await?;
+        let rows = query(SOURCES).fetch_all(&mut *self.writer().await?).await?;
         rows.iter().map(read_source).collect()
     }
 
     /// All ledgers.
     pub async fn load_ledgers(&self) -> Result<Vec<String>, StoreError> {
-        Ok(sqlx::query_scalar(LEDGERS).fetch_all(&mut *self.writer().await?).await?)
+        Ok(query_scalar(LEDGERS).fetch_all(&mut *self.writer().await?).await?)
     }
 
     /// All boots.
     pub async fn load_boots(&self) -> Result<Vec<StoredBoot>, StoreError> {
-        let rows = sqlx::query(BOOTS).fetch_all(&mut *self.writer().await?).await?;
+        let rows = query(BOOTS).fetch_all(&mut *self.writer().await?).await?;
         rows.iter().map(read_boot).collect()
     }
 }
@@ -103,7 +101,7 @@ fn unreadable(table: &'static str, detail: &impl ToString) -> StoreError {
     StoreError::Unreadable { table, detail: detail.to_string() }
 }
 
-fn read_source(row: &SqliteRow) -> Result<StoredSource, StoreError> {
+fn read_source(row: &Row) -> Result<StoredSource, StoreError> {
     let id = |column: usize| {
         Id::parse(row.try_get(column)?).map_err(|error| unreadable("sources", &error))
     };
@@ -116,7 +114,7 @@ fn read_source(row: &SqliteRow) -> Result<StoredSource, StoreError> {
     })
 }
 
-fn read_boot(row: &SqliteRow) -> Result<StoredBoot, StoreError> {
+fn read_boot(row: &Row) -> Result<StoredBoot, StoreError> {
     let boot = Boot::parse(row.try_get(2)?).map_err(|error| unreadable("boots", &error))?;
     Ok(StoredBoot {
         id: row.try_get(0)?,
@@ -124,13 +122,13 @@ fn read_boot(row: &SqliteRow) -> Result<StoredBoot, StoreError> {
         boot,
         first_received_us: row.try_get(3)?,
         last_received_us: row.try_get(4)?,
-        last_seq_named: row.try_get::<i64, _>(5)?.unsigned_abs(),
+        last_seq_named: row.try_get::<i64>(5)?.unsigned_abs(),
         closing: row.try_get(6)?,
         received: row.try_get(7)?,
         refused: row.try_get(8)?,
         lost: row.try_get(9)?,
         given_up: row.try_get(10)?,
-        heard_from: row.try_get::<i64, _>(11)?.unsigned_abs(),
+        heard_from: row.try_get::<i64>(11)?.unsigned_abs(),
         heartbeats: row.try_get(12)?,
     })
 }
@@ -143,10 +141,10 @@ const SOURCE_PUT: &str = "INSERT INTO sources \
 
 /// Writes a source as it is now.
 pub(super) async fn put_source(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     source: &StoredSource,
 ) -> Result<(), StoreError> {
-    sqlx::query(SOURCE_PUT)
+    query(SOURCE_PUT)
         .bind(source.id)
         .bind(source.from.service.as_str())
         .bind(source.from.env.as_str())
@@ -171,10 +169,10 @@ const BOOT_PUT: &str = "INSERT INTO boots \
 
 /// Writes a boot as it is now.
 pub(super) async fn put_boot(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     boot: &StoredBoot,
 ) -> Result<(), StoreError> {
-    sqlx::query(BOOT_PUT)
+    query(BOOT_PUT)
         .bind(boot.id)
         .bind(boot.source_id)
         .bind(boot.boot.to_string())
@@ -197,11 +195,11 @@ const LEDGER_PUT: &str = "INSERT INTO ledgers (name) VALUES ($1)";
 
 /// Writes ledgers that are new: few, and hardly ever.
 pub(super) async fn put_ledgers(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     names: &[String],
 ) -> Result<(), StoreError> {
     for name in names {
-        sqlx::query(LEDGER_PUT).bind(name).execute(&mut *connection).await?;
+        query(LEDGER_PUT).bind(name).execute(&mut *connection).await?;
     }
     Ok(())
 }
@@ -210,18 +208,14 @@ const HASHES_PUT: &str = "INSERT INTO hashes (boot_id, first_seq, hashes) ";
 
 /// Writes the hashes of numbers that are new.
 pub(super) async fn put_hashes(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     runs: &[HashRun],
 ) -> Result<(), StoreError> {
-    for runs in runs.chunks(ROWS_OF_A_STATEMENT) {
-        let mut insert = QueryBuilder::<Sqlite>::new(HASHES_PUT);
-        insert.push_values(runs, |mut values, run| {
-            let bytes: Vec<u8> = run.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-            values.push_bind(run.boot_id).push_bind(run.first_seq.cast_signed()).push_bind(bytes);
-        });
-        insert.build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = runs.iter().map(|run| {
+        let bytes: Vec<u8> = run.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+        [run.boot_id.into(), run.first_seq.cast_signed().into(), bytes.into()]
+    });
+    Ok(insert_rows(connection, HASHES_PUT, rows.collect(), "").await?)
 }
 
 /// The run that may hold a number, and the one after it: repeats come in order.
@@ -233,7 +227,7 @@ const HASHES_READ: &str = "SELECT first_seq, hashes FROM hashes WHERE boot_id = 
 impl Store {
     /// Content hashes around a number of a boot.
     pub async fn hash_runs(&self, boot_id: i64, seq: u64) -> Result<Vec<HashRun>, StoreError> {
-        let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(HASHES_READ)
+        let rows: Vec<(i64, Vec<u8>)> = query_as(HASHES_READ)
             .bind(boot_id)
             .bind(seq.cast_signed())
             .fetch_all(&mut *self.writer().await?)
@@ -251,36 +245,24 @@ const EVENT_IDS_PUT: &str = "INSERT INTO event_ids (id, content, day) ";
 
 /// Writes the identities of events that name one, with the hashes of their content.
 pub(super) async fn put_event_ids(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     ids: &[(Key, i64)],
     day: i64,
 ) -> Result<(), StoreError> {
-    for ids in ids.chunks(ROWS_OF_A_STATEMENT) {
-        let mut insert = QueryBuilder::<Sqlite>::new(EVENT_IDS_PUT);
-        insert.push_values(ids, |mut values, (id, content)| {
-            values.push_bind(id.as_slice()).push_bind(content).push_bind(day);
-        });
-        insert.build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = ids.iter().map(|(id, content)| [id.as_slice().into(), content.into(), day.into()]);
+    Ok(insert_rows(connection, EVENT_IDS_PUT, rows.collect(), "").await?)
 }
 
 const NOTES_PUT: &str = "INSERT INTO noted (id, day) ";
 
 /// Notes that something became a record.
 pub(super) async fn put_notes(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     notes: &[Key],
     day: i64,
 ) -> Result<(), StoreError> {
-    for notes in notes.chunks(ROWS_OF_A_STATEMENT) {
-        let mut insert = QueryBuilder::<Sqlite>::new(NOTES_PUT);
-        insert.push_values(notes, |mut values, id| {
-            values.push_bind(id.as_slice()).push_bind(day);
-        });
-        insert.build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = notes.iter().map(|id| [id.as_slice().into(), day.into()]);
+    Ok(insert_rows(connection, NOTES_PUT, rows.collect(), "").await?)
 }
 
 const EVENT_IDS_READ: &str = "SELECT id, content FROM event_ids WHERE id IN ";
@@ -290,14 +272,8 @@ impl Store {
     /// Those of these events that were written before, with the hashes of their content.
     pub async fn known_event_ids(&self, ids: &[Key]) -> Result<HashMap<Key, i64>, StoreError> {
         let mut known = HashMap::new();
-        for ids in ids.chunks(ROWS_OF_A_STATEMENT) {
-            let mut select = QueryBuilder::<Sqlite>::new(EVENT_IDS_READ);
-            select.push_tuples(ids, |mut values, id| {
-                values.push_bind(id.as_slice());
-            });
-            for row in select.build().fetch_all(&mut *self.writer().await?).await? {
-                known.insert(key("event_ids", row.try_get(0)?)?, row.try_get(1)?);
-            }
+        for row in select_in(&mut *self.writer().await?, EVENT_IDS_READ, ids).await? {
+            known.insert(key("event_ids", row.try_get(0)?)?, row.try_get(1)?);
         }
         Ok(known)
     }
@@ -305,14 +281,8 @@ impl Store {
     /// Those of these that became a record before.
     pub async fn known_notes(&self, ids: &[Key]) -> Result<HashSet<Key>, StoreError> {
         let mut known = HashSet::new();
-        for ids in ids.chunks(ROWS_OF_A_STATEMENT) {
-            let mut select = QueryBuilder::<Sqlite>::new(NOTES_READ);
-            select.push_tuples(ids, |mut values, id| {
-                values.push_bind(id.as_slice());
-            });
-            for row in select.build().fetch_all(&mut *self.writer().await?).await? {
-                known.insert(key("noted", row.try_get(0)?)?);
-            }
+        for row in select_in(&mut *self.writer().await?, NOTES_READ, ids).await? {
+            known.insert(key("noted", row.try_get(0)?)?);
         }
         Ok(known)
     }

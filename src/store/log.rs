@@ -6,10 +6,9 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
-use super::{ROWS_OF_A_STATEMENT, Store, StoreError, part};
+use super::db::{Connection, query, query_scalar};
+use super::{Store, StoreError, db, part};
 use crate::outcome::{Body, Position, Record, Settings};
 
 /// One entry as it is stored.
@@ -92,19 +91,15 @@ const APPEND: &str = "INSERT INTO records (collector, n, kind, received_us, body
 
 /// Appends rows inside the writer's transaction.
 pub(crate) async fn append(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     collector: i64,
     rows: &[Row],
 ) -> Result<(), StoreError> {
-    for rows in rows.chunks(ROWS_OF_A_STATEMENT) {
-        let mut insert = QueryBuilder::<Sqlite>::new(APPEND);
-        insert.push_values(rows, |mut values, row| {
-            values.push_bind(collector).push_bind(row.n).push_bind(row.kind);
-            values.push_bind(row.received_us).push_bind(row.body.as_str());
-        });
-        insert.build().execute(&mut *connection).await?;
-    }
-    Ok(())
+    let rows = rows.iter().map(|row| {
+        let (n, kind, received_us) = (row.n.into(), row.kind.into(), row.received_us.into());
+        [collector.into(), n, kind, received_us, (&row.body).into()]
+    });
+    Ok(db::insert_rows(connection, APPEND, rows.collect(), "").await?)
 }
 
 const READ: &str = "SELECT n, kind, received_us, body FROM records \
@@ -122,7 +117,7 @@ impl Store {
     /// What is set at the end of the log; `None` before the judge began.
     pub async fn settings_at_end(&self) -> Result<Option<Settings>, StoreError> {
         let judged = self.read_progress(self.collector).await?;
-        let body: Option<String> = sqlx::query_scalar(LAST_SETTINGS)
+        let body: Option<String> = query_scalar(LAST_SETTINGS)
             .bind(self.collector)
             .bind(judged)
             .bind(SETTINGS)
@@ -140,7 +135,7 @@ impl Store {
         after: Position,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        let rows = sqlx::query(READ)
+        let rows = query(READ)
             .bind(after.collector)
             .bind(after.n)
             .bind(limit)
@@ -151,17 +146,17 @@ impl Store {
 
     /// The last position that this collector gave out; 0 before the first.
     pub async fn log_end(&self, collector: i64) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar(END).bind(collector).fetch_one(self.readers()).await?)
+        Ok(query_scalar(END).bind(collector).fetch_one(self.readers()).await?)
     }
 
     /// When the newest record of this collector was received.
     pub async fn log_last_received_us(&self, collector: i64) -> Result<Option<i64>, StoreError> {
-        let query = sqlx::query_scalar(LAST_RECEIVED).bind(collector);
+        let query = query_scalar(LAST_RECEIVED).bind(collector);
         Ok(query.fetch_optional(self.readers()).await?)
     }
 }
 
-fn record(collector: i64, row: &SqliteRow) -> Result<Record, StoreError> {
+fn record(collector: i64, row: &db::Row) -> Result<Record, StoreError> {
     let position = Position { collector, n: row.try_get(0)? };
     let body = decode(row.try_get(1)?, row.try_get(3)?)?;
     Ok(Record { position, received_us: row.try_get(2)?, body })

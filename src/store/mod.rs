@@ -1,5 +1,5 @@
 //! The only place that knows sqlx. One file per table family; what differs between databases is
-//! in `dialect.rs`.
+//! in `db` and `dialect`.
 //!
 //! One connection writes, and whoever wants to write waits for its turn in order: SQLite has one
 //! writer anyway, and its own way of waiting (sleep and try again) starves the judge under load.
@@ -12,6 +12,7 @@ pub mod backup;
 mod base_file;
 mod checkpoint;
 pub mod compare;
+pub(crate) mod db;
 mod deliveries;
 mod dialect;
 mod error;
@@ -41,14 +42,13 @@ mod writer;
 
 use std::path::Path;
 
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{SqliteConnection, SqlitePool};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::MappedMutexGuard;
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
 pub use self::base_file::{BASE_END, HeldBase, base_bytes};
 pub use self::checkpoint::Checkpoints;
+use self::db::{Connection, Options, Readers, query};
 pub use self::error::StoreError;
 pub use self::findings_read::{
     FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum, FindingSums,
@@ -66,12 +66,9 @@ use crate::outcome::KeyedHash;
 /// Readers at a time: pages and API; more would wait for the 2 cores of a small machine anyway.
 const READERS: u32 = 4;
 
-/// Rows of one INSERT: beyond about 100 nothing is gained.
-const ROWS_OF_A_STATEMENT: usize = 100;
-
 /// The database.
 pub struct Store {
-    readers: SqlitePool,
+    readers: Readers,
     writer: Writer,
     hash: KeyedHash,
     collector: i64,
@@ -115,7 +112,7 @@ impl Store {
 
     async fn open_current(
         path: &str,
-        options: SqliteConnectOptions,
+        options: Options,
         collector: &str,
     ) -> Result<Self, StoreError> {
         let writer = Writer::open(options).await?;
@@ -138,12 +135,8 @@ impl Store {
         Self::open_beside(path, dialect::to_base(path), of).await
     }
 
-    async fn open_beside(
-        path: &str,
-        options: SqliteConnectOptions,
-        of: &Self,
-    ) -> Result<Self, StoreError> {
-        let key = dialect::hash_key_text(&mut *of.readers.acquire().await?).await?;
+    async fn open_beside(path: &str, options: Options, of: &Self) -> Result<Self, StoreError> {
+        let key = dialect::hash_key_text(&mut of.readers.acquire().await?).await?;
         let writer = Writer::open(options).await?;
         let mut turn = writer.turn().await?;
         dialect::migrate(&mut turn).await?;
@@ -169,14 +162,12 @@ impl Store {
     }
 
     /// The connections for reading.
-    pub(crate) fn readers(&self) -> &SqlitePool {
+    pub(crate) fn readers(&self) -> &Readers {
         &self.readers
     }
 
     /// The connection for writing, when it is this caller's turn.
-    pub(crate) async fn writer(
-        &self,
-    ) -> Result<MappedMutexGuard<'_, SqliteConnection>, StoreError> {
+    pub(crate) async fn writer(&self) -> Result<MappedMutexGuard<'_, Connection>, StoreError> {
         self.writer.turn().await
     }
 
@@ -187,7 +178,7 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query(PING).execute(&self.readers).await?;
+        query(PING).execute(&self.readers).await?;
         Ok(())
     }
 

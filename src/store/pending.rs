@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use sqlx::SqliteConnection;
 
+use super::db::{Connection, query, query_as, run_script};
 use super::facts::{self, Delivery};
 use super::packed::unpack;
 use super::{Store, StoreError};
@@ -204,8 +204,8 @@ impl Store {
     async fn trim(&self, pending: &mut Pending) -> Result<(), StoreError> {
         let gone = pending.moving_end.min(pending.gone + SLICE_STEPS);
         let mut transaction = self.begin().await?;
-        sqlx::query(TRIM_FACTS).bind(gone).execute(&mut *transaction).await?;
-        sqlx::query(TRIM_DELIVERIES).bind(gone).execute(&mut *transaction).await?;
+        query(TRIM_FACTS).bind(gone).execute(&mut *transaction).await?;
+        query(TRIM_DELIVERIES).bind(gone).execute(&mut *transaction).await?;
         transaction.commit().await?;
         pending.gone = gone;
         Ok(())
@@ -219,12 +219,12 @@ const APPEND_FACTS: &str = "INSERT INTO fact_journal (step, body) VALUES ($1, $2
 
 /// Appends what a step changed, inside the judge's transaction.
 pub(super) async fn append(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     step: i64,
     facts: &[u8],
     deliveries: &[Delivery],
 ) -> Result<(), StoreError> {
-    sqlx::query(APPEND_FACTS).bind(step).bind(facts).execute(&mut *connection).await?;
+    query(APPEND_FACTS).bind(step).bind(facts).execute(&mut *connection).await?;
     facts::put_newest_deliveries(connection, step, deliveries).await
 }
 
@@ -237,17 +237,15 @@ const READ_FACTS: &str = "SELECT step, body FROM fact_journal ORDER BY step";
 const READ_DELIVERIES: &str = "SELECT player, occurred_us, collector, n FROM delivery_journal";
 
 /// All of the journal, and its first and last step.
-async fn read(
-    connection: &mut SqliteConnection,
-) -> Result<(Layer, Option<(i64, i64)>), StoreError> {
+async fn read(connection: &mut Connection) -> Result<(Layer, Option<(i64, i64)>), StoreError> {
     let mut layer = Layer::default();
-    let steps: Vec<(i64, Vec<u8>)> = sqlx::query_as(READ_FACTS).fetch_all(&mut *connection).await?;
+    let steps: Vec<(i64, Vec<u8>)> = query_as(READ_FACTS).fetch_all(&mut *connection).await?;
     for (_, body) in &steps {
         let facts: Vec<Packed> = postcard::from_bytes(body).map_err(|error| unreadable(&error))?;
         layer.facts.extend(facts);
     }
     let deliveries: Vec<(i64, i64, i64, i64)> =
-        sqlx::query_as(READ_DELIVERIES).fetch_all(connection).await?;
+        query_as(READ_DELIVERIES).fetch_all(connection).await?;
     layer.deliveries.extend(deliveries.into_iter().map(Delivery::from));
     Ok((layer, steps.first().zip(steps.last()).map(|(first, last)| (first.0, last.0))))
 }
@@ -262,16 +260,16 @@ const COPY_DELIVERY: &str = "INSERT INTO pending_deliveries VALUES ($1, $2, $3, 
 impl Store {
     /// Copies the journal of another database into tables with its keys, beside the tables of
     /// this one.
-    pub(super) async fn copy_journal(&self, of: &mut SqliteConnection) -> Result<(), StoreError> {
+    pub(super) async fn copy_journal(&self, of: &mut Connection) -> Result<(), StoreError> {
         let (layer, _) = read(of).await?;
         let mut transaction = self.begin().await?;
-        sqlx::raw_sql(COPY).execute(&mut *transaction).await?;
+        run_script(COPY, &mut transaction).await?;
         for ((of, a, b), body) in layer.facts {
-            let put = sqlx::query(COPY_FACT).bind(of as i64).bind(a).bind(b).bind(body);
+            let put = query(COPY_FACT).bind(of as i64).bind(a).bind(b).bind(body);
             put.execute(&mut *transaction).await?;
         }
         for Delivery { player, occurred_us, position } in layer.deliveries {
-            let put = sqlx::query(COPY_DELIVERY).bind(player).bind(occurred_us);
+            let put = query(COPY_DELIVERY).bind(player).bind(occurred_us);
             let put = put.bind(position.collector).bind(position.n);
             put.execute(&mut *transaction).await?;
         }
@@ -312,7 +310,7 @@ mod tests {
     /// What holds: what is pending, else what is in the table.
     async fn held(store: &Store, pending: &Pending) -> BTreeMap<i64, String> {
         let rows: Vec<(i64, i64, Vec<u8>)> =
-            sqlx::query_as("SELECT player, signature, body FROM signatures")
+            query_as("SELECT player, signature, body FROM signatures")
                 .fetch_all(store.readers())
                 .await
                 .unwrap();

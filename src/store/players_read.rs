@@ -1,7 +1,6 @@
 //! One player's deliveries, in order of occurrence.
 
-use sqlx::{Row, sqlite::SqliteRow};
-
+use super::db::{Row, query};
 use super::{Store, StoreError, log};
 use crate::limits;
 use crate::outcome::{Position, Record};
@@ -49,7 +48,7 @@ impl Store {
             position: Position { collector: i64::MAX, n: i64::MAX },
         };
         let before = before.unwrap_or(last);
-        let rows = sqlx::query(LIST)
+        let rows = query(LIST)
             .bind(self.player_hash(ledger, player))
             .bind(before.occurred_us)
             .bind(before.position.collector)
@@ -66,7 +65,7 @@ impl Store {
     }
 }
 
-fn read_delivery(row: &SqliteRow) -> Result<Delivery, StoreError> {
+fn read_delivery(row: &Row) -> Result<Delivery, StoreError> {
     let position = Position { collector: row.try_get(1)?, n: row.try_get(2)? };
     let kind: Option<i64> = row.try_get(3)?;
     let record = match kind {
@@ -82,14 +81,17 @@ fn read_delivery(row: &SqliteRow) -> Result<Delivery, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use crate::store::db::query;
     use crate::store::fixtures::{self, Fixture};
 
     #[tokio::test]
     async fn lists_one_players_deliveries_by_key() {
         let Fixture { store, _folder } = fixtures::store().await;
         fixtures::run(&store, "INSERT INTO records VALUES (1, 2, 8, 5, '{}')").await;
-        for (player, occurred_us, n) in [("p", 10, 1), ("p", 10, 2), ("p", 20, 3), ("q", 15, 4)] {
-            sqlx::query("INSERT INTO deliveries VALUES ($1, $2, 1, $3)")
+        for (player, occurred_us, n) in
+            [("p", 10_i64, 1_i64), ("p", 10, 2), ("p", 20, 3), ("q", 15, 4)]
+        {
+            query("INSERT INTO deliveries VALUES ($1, $2, 1, $3)")
                 .bind(store.player_hash("chips", player))
                 .bind(occurred_us)
                 .bind(n)

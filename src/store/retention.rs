@@ -1,8 +1,7 @@
 //! What is old goes, a little at a time: each transaction holds the lock that the writer waits
 //! for, so each takes few rows.
 
-use sqlx::SqliteConnection;
-
+use super::db::{Connection, query, query_as, query_scalar};
 use super::totals::{self, Total};
 use super::{Store, StoreError, dialect};
 use crate::limits;
@@ -59,7 +58,7 @@ const KEEP_FROM: &str = "INSERT INTO meta (name, value) VALUES ('rollups_from', 
 impl Store {
     /// Bytes that hold something.
     pub async fn used_bytes(&self) -> Result<i64, StoreError> {
-        dialect::used_bytes(&mut *self.readers().acquire().await?).await
+        dialect::used_bytes(&mut self.readers().acquire().await?).await
     }
 
     /// Takes the oldest records out of the log, with what says whom they are about. `records` are
@@ -74,7 +73,7 @@ impl Store {
         for record in records {
             if let Body::Event(event) = &record.body {
                 let player = self.player_hash(event.ledger().as_str(), event.player.as_str());
-                sqlx::query(DELETE_DELIVERY)
+                query(DELETE_DELIVERY)
                     .bind(player)
                     .bind(event.occurred_us)
                     .bind(record.position.collector)
@@ -83,7 +82,7 @@ impl Store {
                     .await?;
             }
         }
-        let delete = sqlx::query(DELETE_RECORDS).bind(last.collector).bind(last.n);
+        let delete = query(DELETE_RECORDS).bind(last.collector).bind(last.n);
         delete.execute(&mut *transaction).await?;
         totals::add(&mut transaction, self.collector(), totals).await?;
         transaction.commit().await
@@ -103,7 +102,7 @@ impl Store {
         let end = before.min(first.saturating_add(limits::DAY_US / limits::MINUTE_US));
         let mut transaction = self.begin().await?;
         keep_from(&mut transaction, before).await?;
-        let delete = sqlx::query(table.delete).bind(service).bind(env).bind(end);
+        let delete = query(table.delete).bind(service).bind(env).bind(end);
         let rows = delete.execute(&mut *transaction).await?.rows_affected();
         totals::add(&mut transaction, self.collector(), &totals(rows)).await?;
         transaction.commit().await?;
@@ -117,11 +116,11 @@ impl Store {
     ) -> Result<Option<(String, String, i64)>, StoreError> {
         let (mut service, mut env) = (String::new(), String::new());
         loop {
-            let next = sqlx::query_as(table.next).bind(&service).bind(&env);
+            let next = query_as(table.next).bind(&service).bind(&env);
             let next: Option<(String, String)> = next.fetch_optional(self.readers()).await?;
             let Some(next) = next else { return Ok(None) };
             (service, env) = next;
-            let first = sqlx::query_scalar(table.first).bind(&service).bind(&env);
+            let first = query_scalar(table.first).bind(&service).bind(&env);
             let first: Option<i64> = first.fetch_one(self.readers()).await?;
             if let Some(first) = first.filter(|first| *first < before) {
                 return Ok(Some((service, env, first)));
@@ -131,7 +130,7 @@ impl Store {
 }
 
 /// From here on minutes are compared with what the log says.
-async fn keep_from(connection: &mut SqliteConnection, minute: i64) -> Result<(), StoreError> {
-    sqlx::query(KEEP_FROM).bind(minute.to_string()).execute(connection).await?;
+async fn keep_from(connection: &mut Connection, minute: i64) -> Result<(), StoreError> {
+    query(KEEP_FROM).bind(minute.to_string()).execute(connection).await?;
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Outcomes, latencies and moves by minute, moved with the records that they count.
 
-use sqlx::SqliteConnection;
-
+use super::db::{Connection, query, query_as};
 use super::transitions::{self, TransitionCount};
 use super::{Store, StoreError};
 use crate::outcome::{Id, Outcome};
@@ -60,10 +59,7 @@ impl Store {
 }
 
 /// Adds to the rollups, inside the caller's transaction.
-pub(super) async fn add(
-    connection: &mut SqliteConnection,
-    rollups: &Rollups,
-) -> Result<(), StoreError> {
+pub(super) async fn add(connection: &mut Connection, rollups: &Rollups) -> Result<(), StoreError> {
     add_outcomes(connection, &rollups.outcomes).await?;
     add_latencies(connection, &rollups.latencies).await?;
     transitions::add(connection, &rollups.transitions).await
@@ -75,11 +71,11 @@ const OUTCOME_ADD: &str = "INSERT INTO rollups (service, env, minute, outcome, c
 
 /// Adds outcomes, inside the caller's transaction.
 async fn add_outcomes(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     counts: &[OutcomeCount],
 ) -> Result<(), StoreError> {
     for count in counts {
-        sqlx::query(OUTCOME_ADD)
+        query(OUTCOME_ADD)
             .bind(count.service.as_str())
             .bind(count.env.as_str())
             .bind(count.minute)
@@ -99,12 +95,12 @@ const LATENCY_PUT: &str = "INSERT INTO latencies (service, env, minute, metric, 
 
 /// Adds latencies, inside the caller's transaction.
 async fn add_latencies(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     counts: &[LatencyCount],
 ) -> Result<(), StoreError> {
     for count in counts {
         let (service, env) = (count.service.as_str(), count.env.as_str());
-        let before: Option<(String, i64)> = sqlx::query_as(LATENCY_READ)
+        let before: Option<(String, i64)> = query_as(LATENCY_READ)
             .bind(service)
             .bind(env)
             .bind(count.minute)
@@ -112,7 +108,7 @@ async fn add_latencies(
             .fetch_optional(&mut *connection)
             .await?;
         let (buckets, sum_us) = added(before, count)?;
-        sqlx::query(LATENCY_PUT)
+        query(LATENCY_PUT)
             .bind(service)
             .bind(env)
             .bind(count.minute)

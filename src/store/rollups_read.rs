@@ -1,6 +1,7 @@
 //! Rates over time, from the per-minute rollups. A minute without any row is one that nothing was
 //! heard about, which is not the same as zero.
 
+use super::db::{query_as, query_scalar};
 use super::{Store, StoreError};
 use crate::limits;
 
@@ -40,7 +41,7 @@ impl Store {
         last: i64,
         service: Option<&str>,
     ) -> Result<Vec<MinuteCount>, StoreError> {
-        let rows: Vec<(i64, String, i64)> = sqlx::query_as(BY_MINUTE)
+        let rows: Vec<(i64, String, i64)> = query_as(BY_MINUTE)
             .bind(first)
             .bind(last)
             .bind(service)
@@ -57,7 +58,7 @@ const ANY: &str = "SELECT EXISTS (SELECT 1 FROM rollups)";
 impl Store {
     /// Whether any outcome was ever taken.
     pub async fn has_outcomes(&self) -> Result<bool, StoreError> {
-        Ok(sqlx::query_scalar(ANY).fetch_one(self.readers()).await?)
+        Ok(query_scalar(ANY).fetch_one(self.readers()).await?)
     }
 }
 
@@ -73,7 +74,7 @@ impl Store {
         last: i64,
         service: Option<&str>,
     ) -> Result<Vec<ServiceCount>, StoreError> {
-        let rows: Vec<(String, String, String, i64)> = sqlx::query_as(BY_SERVICE)
+        let rows: Vec<(String, String, String, i64)> = query_as(BY_SERVICE)
             .bind(first)
             .bind(last)
             .bind(service)

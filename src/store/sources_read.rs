@@ -1,7 +1,6 @@
 //! Who reports, and what of it is missing.
 
-use sqlx::{Row, sqlite::SqliteRow};
-
+use super::db::{Row, query, query_as};
 use super::{Store, StoreError};
 use crate::limits;
 use crate::outcome::{Id, SourceName};
@@ -110,7 +109,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SourceRow>, StoreError> {
         let (after_service, after_env, after_source) = after.unwrap_or_default();
-        let rows = sqlx::query(LIST)
+        let rows = query(LIST)
             .bind(after_service)
             .bind(after_env)
             .bind(after_source)
@@ -155,7 +154,7 @@ impl Store {
         gone_us: i64,
         quiet_us: i64,
     ) -> Result<Vec<SourceCount>, StoreError> {
-        let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(COUNTS)
+        let rows: Vec<(String, String, String, i64, i64)> = query_as(COUNTS)
             .bind(service)
             .bind(gone_us)
             .bind(quiet_us)
@@ -173,7 +172,7 @@ impl Store {
     }
 }
 
-fn read_source(row: &SqliteRow) -> Result<SourceRow, StoreError> {
+fn read_source(row: &Row) -> Result<SourceRow, StoreError> {
     Ok(SourceRow {
         service: row.try_get(0)?,
         env: row.try_get(1)?,
@@ -181,11 +180,11 @@ fn read_source(row: &SqliteRow) -> Result<SourceRow, StoreError> {
         state: row.try_get(3)?,
         last_push_us: row.try_get(4)?,
         last_heartbeat_us: row.try_get(5)?,
-        boot: row.try_get::<Option<String>, _>(6)?.map(|boot| read_boot(row, boot)).transpose()?,
+        boot: row.try_get::<Option<String>>(6)?.map(|boot| read_boot(row, boot)).transpose()?,
     })
 }
 
-fn read_boot(row: &SqliteRow, boot: String) -> Result<BootRow, StoreError> {
+fn read_boot(row: &Row, boot: String) -> Result<BootRow, StoreError> {
     let named: i64 = row.try_get(9)?;
     let (received, refused, lost) = (ranges(row, 10)?, ranges(row, 11)?, ranges(row, 12)?);
     let highest = [&received, &refused, &lost].into_iter().flatten().map(|(_, last)| *last).max();
@@ -200,7 +199,7 @@ fn read_boot(row: &SqliteRow, boot: String) -> Result<BootRow, StoreError> {
     })
 }
 
-fn ranges(row: &SqliteRow, column: usize) -> Result<Vec<(i64, i64)>, StoreError> {
+fn ranges(row: &Row, column: usize) -> Result<Vec<(i64, i64)>, StoreError> {
     let text: &str = row.try_get(column)?;
     serde_json::from_str(text)
         .map_err(|error| StoreError::Unreadable { table: "boots", detail: error.to_string() })

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sqlx::SqliteConnection;
 
+use super::db::Connection;
 use super::facts::{self, Delivery, json};
 use super::pending::{self, Packed, Pending};
 use super::rollups::{self, Rollups};
@@ -136,7 +136,7 @@ impl Step {
 
     async fn write(
         &self,
-        connection: &mut SqliteConnection,
+        connection: &mut Connection,
         number: i64,
         totals: &[Total],
         change: &mut i64,

@@ -1,8 +1,7 @@
 //! What the counters go on from after a restart. A total moves in the transaction of the commit
 //! that it counts, so a counter and the log never tell two stories.
 
-use sqlx::SqliteConnection;
-
+use super::db::{Connection, query, query_as};
 use super::{Store, StoreError};
 
 /// The `collector` of what the judge and the alerts count: there is one of each for all
@@ -29,8 +28,8 @@ const ADD: &str = "INSERT INTO totals (collector, name, labels, value) \
      ELSE value + excluded.value END";
 
 /// Adds to totals, inside the caller's transaction.
-pub async fn add(
-    connection: &mut SqliteConnection,
+pub(crate) async fn add(
+    connection: &mut Connection,
     collector: i64,
     totals: &[Total],
 ) -> Result<(), StoreError> {
@@ -42,7 +41,7 @@ pub async fn add(
         serde_json::json!([total.name, labels, total.value])
     };
     let rows = serde_json::Value::Array(totals.iter().map(row).collect());
-    sqlx::query(ADD).bind(collector).bind(rows.to_string()).execute(connection).await?;
+    query(ADD).bind(collector).bind(rows.to_string()).execute(connection).await?;
     Ok(())
 }
 
@@ -51,11 +50,8 @@ const READ: &str = "SELECT name, labels, value FROM totals WHERE collector IN ($
 impl Store {
     /// Where the counters of this collector, and those that all share, stand.
     pub async fn read_totals(&self) -> Result<Vec<Total>, StoreError> {
-        let rows: Vec<(String, String, i64)> = sqlx::query_as(READ)
-            .bind(self.collector())
-            .bind(SHARED)
-            .fetch_all(self.readers())
-            .await?;
+        let rows: Vec<(String, String, i64)> =
+            query_as(READ).bind(self.collector()).bind(SHARED).fetch_all(self.readers()).await?;
         rows.into_iter().map(total_of).collect()
     }
 }

@@ -1,8 +1,7 @@
 //! Moves of deliveries: the runs whose numbers came, as the writer holds them, and the counts by
 //! minute, moved with the transitions that they count.
 
-use sqlx::SqliteConnection;
-
+use super::db::{Connection, query, query_as};
 use super::{Store, StoreError};
 use crate::limits;
 use crate::outcome::{Boot, DeliveryState, Id, SourceName};
@@ -56,11 +55,11 @@ const ADD: &str = "INSERT INTO transitions \
 
 /// Writes runs as they are now, inside the caller's transaction.
 pub(super) async fn put_runs(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     runs: &[StoredRun],
 ) -> Result<(), StoreError> {
     for run in runs {
-        sqlx::query(RUN_PUT)
+        query(RUN_PUT)
             .bind(run.id)
             .bind(run.from.service.as_str())
             .bind(run.from.env.as_str())
@@ -77,11 +76,11 @@ pub(super) async fn put_runs(
 
 /// Adds moves of minutes, inside the caller's transaction.
 pub(super) async fn add(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     counts: &[TransitionCount],
 ) -> Result<(), StoreError> {
     for count in counts {
-        sqlx::query(ADD)
+        query(ADD)
             .bind(count.service.as_str())
             .bind(count.env.as_str())
             .bind(count.minute)
@@ -129,8 +128,7 @@ const BY_MINUTE: &str = "SELECT service, env, minute, state_from, state_to, coun
 impl Store {
     /// All runs that transitions came of.
     pub async fn load_transition_runs(&self) -> Result<Vec<StoredRun>, StoreError> {
-        let rows: Vec<RunColumns> =
-            sqlx::query_as(RUNS).fetch_all(&mut *self.writer().await?).await?;
+        let rows: Vec<RunColumns> = query_as(RUNS).fetch_all(&mut *self.writer().await?).await?;
         rows.into_iter().map(run).collect()
     }
 
@@ -141,7 +139,7 @@ impl Store {
         first: i64,
         last: i64,
     ) -> Result<Vec<TransitionCount>, StoreError> {
-        let rows: Vec<(String, String, i64, String, String, i64)> = sqlx::query_as(BY_MINUTE)
+        let rows: Vec<(String, String, i64, String, String, i64)> = query_as(BY_MINUTE)
             .bind(service)
             .bind(first)
             .bind(last)

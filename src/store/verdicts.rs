@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
+use super::db::{Connection, insert_rows, query, query_scalar};
 use super::facts::{json, parse};
 use super::gauges::read_amount;
-use super::{ROWS_OF_A_STATEMENT, Store, StoreError, part};
+use super::{Store, StoreError, part};
 use crate::audit::{Change, Finding, Kind, SumKey, Sums};
 use crate::outcome::{Amounts, Settings};
 
@@ -23,14 +23,14 @@ const WITHDRAW: &str = "DELETE FROM findings WHERE id = $1";
 
 /// Writes the rows that changed; `change` is the last number given out, and is moved on.
 pub(super) async fn save_findings(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     changes: &BTreeMap<String, Change>,
     change: &mut i64,
 ) -> Result<(), StoreError> {
     for (id, what) in changes {
         match what {
             Change::Withdraw => {
-                sqlx::query(WITHDRAW).bind(id).execute(&mut *connection).await?;
+                query(WITHDRAW).bind(id).execute(&mut *connection).await?;
             }
             Change::Write { finding, opened_us, gained_us } => {
                 *change += 1;
@@ -42,13 +42,13 @@ pub(super) async fn save_findings(
 }
 
 async fn put(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     finding: &Finding,
     opened_us: i64,
     gained_us: Option<i64>,
     change: i64,
 ) -> Result<(), StoreError> {
-    sqlx::query(PUT)
+    query(PUT)
         .bind(&finding.id)
         .bind(finding.kind.as_str())
         .bind(finding.severity.as_str())
@@ -79,12 +79,12 @@ const PUT_SUMS: &str = "INSERT INTO finding_sums (kind, service, env, ledger, co
 
 /// Writes the sums that changed.
 pub(super) async fn save_sums(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     changed: &[(SumKey, Sums)],
 ) -> Result<(), StoreError> {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     for ((kind, service, env, ledger), sums) in changed {
-        sqlx::query(PUT_SUMS)
+        query(PUT_SUMS)
             .bind(kind.as_str())
             .bind(service)
             .bind(env)
@@ -113,20 +113,15 @@ const DROP_PARTS: &str = "DELETE FROM audit_state WHERE (part, name) IN \
 
 /// Writes entries of the judge's small state, each at most once.
 pub(super) async fn save_parts(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     parts: &[Part],
 ) -> Result<(), StoreError> {
     let (puts, drops): (Vec<_>, Vec<_>) = parts.iter().partition(|(.., body)| body.is_some());
-    for rows in puts.chunks(ROWS_OF_A_STATEMENT) {
-        let mut put = QueryBuilder::<Sqlite>::new(PUT_PARTS);
-        put.push_values(rows, |mut values, (part, name, body)| {
-            values.push_bind(*part).push_bind(name.as_str()).push_bind(body.as_deref());
-        });
-        put.push(ON_CONFLICT_PART).build().execute(&mut *connection).await?;
-    }
+    let rows = puts.iter().map(|(part, name, body)| [(*part).into(), name.into(), body.into()]);
+    insert_rows(connection, PUT_PARTS, rows.collect(), ON_CONFLICT_PART).await?;
     if !drops.is_empty() {
         let names: Vec<_> = drops.iter().map(|(part, name, _)| (part, name)).collect();
-        sqlx::query(DROP_PARTS).bind(json(&names)?).execute(connection).await?;
+        query(DROP_PARTS).bind(json(&names)?).execute(connection).await?;
     }
     Ok(())
 }
@@ -136,11 +131,11 @@ const PUT_PROGRESS: &str = "INSERT INTO progress (collector, n) VALUES ($1, $2) 
 
 /// Writes how far the judge is.
 pub(super) async fn save_progress(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     collector: i64,
     n: i64,
 ) -> Result<(), StoreError> {
-    sqlx::query(PUT_PROGRESS).bind(collector).bind(n).execute(connection).await?;
+    query(PUT_PROGRESS).bind(collector).bind(n).execute(connection).await?;
     Ok(())
 }
 
@@ -160,7 +155,7 @@ const PUT_BASE: &str = "INSERT INTO audit_state (part, name, body) \
 impl Store {
     /// Before the first record: what is set. Changes nothing once there is something.
     pub async fn begin_audit(&self, settings: &Settings) -> Result<(), StoreError> {
-        sqlx::query(PUT_BASE)
+        query(PUT_BASE)
             .bind(part::SETTINGS)
             .bind(json(&"")?)
             .bind(json(&part::BASE)?)
@@ -172,13 +167,13 @@ impl Store {
 
     /// How far the judge is in a collector's part of the log.
     pub async fn read_progress(&self, collector: i64) -> Result<i64, StoreError> {
-        let n = sqlx::query_scalar(PROGRESS).bind(collector);
+        let n = query_scalar(PROGRESS).bind(collector);
         Ok(n.fetch_optional(self.readers()).await?.unwrap_or(0))
     }
 
     /// All entries of a part of the judge's small state.
     pub async fn read_part<T: DeserializeOwned>(&self, part: &str) -> Result<Vec<T>, StoreError> {
-        let bodies = sqlx::query_scalar(PART).bind(part).fetch_all(self.readers()).await?;
+        let bodies = query_scalar(PART).bind(part).fetch_all(self.readers()).await?;
         bodies.iter().map(|body: &String| parse("audit_state", body)).collect()
     }
 
@@ -189,14 +184,14 @@ impl Store {
         names: &[impl Serialize],
     ) -> Result<Vec<T>, StoreError> {
         let names: Vec<String> = names.iter().map(json).collect::<Result<_, _>>()?;
-        let query = sqlx::query_scalar(PART_BY_NAME).bind(part).bind(json(&names)?);
+        let query = query_scalar(PART_BY_NAME).bind(part).bind(json(&names)?);
         let bodies: Vec<String> = query.fetch_all(self.readers()).await?;
         bodies.iter().map(|body| parse("audit_state", body)).collect()
     }
 
     /// How many ledgers had their first event after this moment.
     pub async fn count_ledgers_after(&self, at_us: i64) -> Result<i64, StoreError> {
-        let query = sqlx::query_scalar(LEDGERS_AFTER).bind(part::LEDGER).bind(at_us).bind(i64::MAX);
+        let query = query_scalar(LEDGERS_AFTER).bind(part::LEDGER).bind(at_us).bind(i64::MAX);
         Ok(query.fetch_one(self.readers()).await?)
     }
 
@@ -204,15 +199,13 @@ impl Store {
     pub async fn read_sums(&self) -> Result<Vec<(SumKey, Sums)>, StoreError> {
         let unreadable = |detail: String| StoreError::Unreadable { table: "finding_sums", detail };
         let mut all = Vec::new();
-        for row in sqlx::query(SUMS).fetch_all(self.readers()).await? {
+        for row in query(SUMS).fetch_all(self.readers()).await? {
             let name: String = row.try_get(0)?;
             let kind = Kind::parse(&name).ok_or_else(|| unreadable(format!("kind {name}")))?;
             let count = |i: usize| -> Result<u64, StoreError> {
-                u64::try_from(row.try_get::<i64, _>(i)?).map_err(|_| unreadable("a count".into()))
+                u64::try_from(row.try_get::<i64>(i)?).map_err(|_| unreadable("a count".into()))
             };
-            let amount = |i: usize| -> Result<i128, StoreError> {
-                read_amount(&row.try_get::<String, _>(i)?)
-            };
+            let amount = |i: usize| -> Result<i128, StoreError> { read_amount(row.try_get(i)?) };
             let amounts = Amounts {
                 overpaid: amount(7)?,
                 overcharged: amount(8)?,

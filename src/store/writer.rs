@@ -4,26 +4,25 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, SqliteConnection};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::StoreError;
+use super::db::{Connection, Options, query};
 
 /// Where the connection is while nobody has it; nowhere after a transaction that was not
 /// committed.
-type Place = Option<SqliteConnection>;
+type Place = Option<Connection>;
 
 /// Gives the connection to one caller at a time.
 pub(super) struct Writer {
-    options: SqliteConnectOptions,
+    options: Options,
     place: Mutex<Place>,
 }
 
 /// A transaction that writes. Dropped before its commit, nothing has happened.
 pub(crate) struct Transaction<'a> {
     // Let go of before the turn ends.
-    connection: SqliteConnection,
+    connection: Connection,
     place: MutexGuard<'a, Place>,
 }
 
@@ -32,15 +31,15 @@ const COMMIT: &str = "COMMIT";
 
 impl Writer {
     /// Connects.
-    pub(super) async fn open(options: SqliteConnectOptions) -> Result<Self, StoreError> {
+    pub(super) async fn open(options: Options) -> Result<Self, StoreError> {
         let connection = options.connect().await?;
         // Anew means the same file, never an empty one in its place.
-        let options = options.create_if_missing(false);
+        let options = options.without_making();
         Ok(Self { options, place: Mutex::new(Some(connection)) })
     }
 
     /// The connection, for single statements.
-    pub(super) async fn turn(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, StoreError> {
+    pub(super) async fn turn(&self) -> Result<MappedMutexGuard<'_, Connection>, StoreError> {
         let mut place = self.place.lock().await;
         let connection = self.take(&mut place).await?;
         Ok(MutexGuard::map(place, |place| place.insert(connection)))
@@ -50,11 +49,11 @@ impl Writer {
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, StoreError> {
         let mut place = self.place.lock().await;
         let mut connection = self.take(&mut place).await?;
-        sqlx::query(BEGIN).execute(&mut connection).await?;
+        query(BEGIN).execute(&mut connection).await?;
         Ok(Transaction { connection, place })
     }
 
-    async fn take(&self, place: &mut Place) -> Result<SqliteConnection, StoreError> {
+    async fn take(&self, place: &mut Place) -> Result<Connection, StoreError> {
         match place.take() {
             Some(connection) => Ok(connection),
             None => Ok(self.options.connect().await?),
@@ -65,22 +64,22 @@ impl Writer {
 impl Transaction<'_> {
     /// Makes it so. After an error it may or may not be so.
     pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
-        sqlx::query(COMMIT).execute(&mut self.connection).await?;
+        query(COMMIT).execute(&mut self.connection).await?;
         *self.place = Some(self.connection);
         Ok(())
     }
 }
 
 impl Deref for Transaction<'_> {
-    type Target = SqliteConnection;
+    type Target = Connection;
 
-    fn deref(&self) -> &SqliteConnection {
+    fn deref(&self) -> &Connection {
         &self.connection
     }
 }
 
 impl DerefMut for Transaction<'_> {
-    fn deref_mut(&mut self) -> &mut SqliteConnection {
+    fn deref_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 }

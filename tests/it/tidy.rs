@@ -265,9 +265,13 @@ fn what_is_banned_is_not_there() {
 /// none is put together at run time. A field `table.x` is of a constant table of statements.
 #[test]
 fn each_statement_is_a_constant_of_its_file() {
-    let calls = ["query(", "query_as(", "query_scalar(", "QueryBuilder::new(", "raw_sql("];
+    let calls =
+        ["query(", "query_as(", "query_scalar(", "QueryBuilder::new(", "raw_sql(", "run_script("];
     let mut found = Vec::new();
     for source in sources("src/store") {
+        if source.path.starts_with("src/store/db/") {
+            continue; // it runs the statements of all others
+        }
         let code: String = lines(&source.code).flat_map(|(_, line)| line.split(' ')).collect();
         for call in calls {
             for name in names_after(&code, call) {
