@@ -194,6 +194,18 @@ async fn variables_have_values(prometheus: &Prometheus) {
     }
 }
 
+/// Grafana and the pages give one answer.
+async fn money_is_not_safe(app: &TestApp, prometheus: &Prometheus) {
+    for dashboard in Dashboard::all() {
+        for (place, expression) in dashboard.expressions() {
+            if place.ends_with("Is money safe now?") {
+                prometheus.wait_for(&filled(&dashboard.name, expression), "3").await;
+            }
+        }
+    }
+    app.wait_for_text("/", "No. Money is booked wrong in ").await;
+}
+
 /// The leak as whoever is on call gets it.
 async fn the_leak_is_told(app: &TestApp, alertmanager: &Alertmanager) {
     let filter = encoded("alertname=\"DedupDuplicateLeak\"");
@@ -233,6 +245,7 @@ async fn every_panel_and_every_rule_has_data_and_the_leak_reaches_alertmanager()
     go_wrong(&app).await;
     all_have_data(&prometheus).await;
     variables_have_values(&prometheus).await;
+    money_is_not_safe(&app, &prometheus).await;
     the_leak_is_told(&app, &alertmanager).await;
     app.stop().await;
 }
