@@ -20,6 +20,7 @@ mod sources;
 mod stored;
 mod transitions;
 mod windows;
+mod witnesses;
 
 use std::collections::{BTreeMap, BTreeSet};
 
