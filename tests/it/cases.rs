@@ -271,6 +271,17 @@ pub fn same(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// Whole findings: words, times, counts and evidence. After a change that is meant to differ, look
+/// at what differs, and run the test with `INSTA_UPDATE=always`.
+#[test]
+fn the_findings_of_each_case_are_told_as_approved() {
+    insta::with_settings!({snapshot_path => "findings", prepend_module_to_snapshot => false}, {
+        for case in cases() {
+            insta::assert_json_snapshot!(case.id.as_str(), run(&case, 1));
+        }
+    });
+}
+
 #[test]
 fn each_case_gets_its_verdict() {
     let mut wrong = Vec::new();
