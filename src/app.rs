@@ -94,7 +94,7 @@ impl Application {
             config.external_url = format!("http://{address}");
         }
         let config = Arc::new(config);
-        let told = |source| StartError::Store { url: config.database.clone(), source };
+        let told = |source| StartError::Store { url: config.database.to_string(), source };
         let lock = DatabaseLock::take(&config.database).await.map_err(told)?;
         let store = Store::open(&config.database, &config.collector).await.map_err(told)?;
         let checkpoints = Checkpoints::open(&config.database).await.map_err(told)?;

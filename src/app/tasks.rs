@@ -64,7 +64,7 @@ impl Shared {
             vitals: Arc::clone(&self.vitals),
             metrics: Arc::clone(&self.metrics),
             clock: self.clock.clone(),
-            url: config.database.clone(),
+            url: String::from(&*config.database),
             ages: config.retention,
         }
     }

@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: DemoArgs) -> anyhow::Result<ExitCode> {
 fn config(arguments: &DemoArgs, folder: &Folder) -> Config {
     Config {
         listen: arguments.listen,
-        database: format!("sqlite://{}", folder.0.join("demo.db").display()),
+        database: format!("sqlite://{}", folder.0.join("demo.db").display()).into(),
         // Its guards start empty, so nothing has to be waited for.
         audit: Settings { warmup_us: 0, ..Settings::default() },
         log_filter: "warn".into(),

@@ -19,7 +19,7 @@ pub(super) async fn run(settings: &SettingArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!(?passed_over, "variables that are no key's");
     }
     let stop = stop_signal()?;
-    let database = config.database.clone();
+    let database = config.database.to_string();
     let application = Application::build(config, Clock::System).await?;
     // Whoever closed standard output does not want to know.
     let _ = writeln!(

@@ -14,7 +14,8 @@ pub(super) struct DatabaseArgs {
     /// A TOML file; an unknown key in it is an error
     #[arg(long, value_name = "FILE", env = FILE_VARIABLE)]
     config: Option<PathBuf>,
-    /// sqlite://PATH [env: DEDUPWATCH_DATABASE] [default: sqlite://data/dedupwatch.db]
+    /// sqlite://PATH or postgres://USER@HOST/DATABASE [env: DEDUPWATCH_DATABASE]
+    /// [default: sqlite://data/dedupwatch.db]
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Config, LogFormat, Webhook};
+use super::{Config, LogFormat, Webhook, database};
 use crate::audit::ReuseAfter;
 use crate::limits;
 use crate::outcome::Id;
@@ -63,10 +63,11 @@ pub const KEYS: [Key; 19] = [
     },
     Key {
         name: "database",
-        about: "where everything is kept, as `sqlite://PATH`",
+        about: "where everything is kept: `sqlite://PATH`, or \
+                `postgres://USER:PASSWORD@HOST:PORT/DATABASE`",
         secret: false,
-        set: |config, text| database(text).map(|value| config.database = value),
-        get: |config| config.database.clone(),
+        set: |config, text| database::parse(text).map(|value| config.database = value),
+        get: |config| config.database.to_string(),
     },
     Key {
         name: "collector",
@@ -220,28 +221,6 @@ fn truth(text: &str) -> Result<bool, Fault> {
         problem: format!("{text:?} is neither true nor false"),
         remedy: "write true or false",
     })
-}
-
-fn database(text: &str) -> Result<String, Fault> {
-    const REMEDY: &str = "write sqlite://PATH, such as sqlite://data/dedupwatch.db";
-    // A password may stand between the scheme and the host, so only the scheme is told.
-    let scheme = text.split("://").next().unwrap_or_default();
-    match text.strip_prefix("sqlite://") {
-        None if text.contains("://") => Err(Fault {
-            problem: format!("{scheme:?} is not a database known here"),
-            remedy: REMEDY,
-        }),
-        None => Err(Fault { problem: "it is not a URL".into(), remedy: REMEDY }),
-        Some("" | ":memory:") => Err(Fault {
-            problem: "it names no file, and what was acknowledged has to outlive the program"
-                .into(),
-            remedy: REMEDY,
-        }),
-        Some(path) if path.ends_with('/') => {
-            Err(Fault { problem: format!("{path:?} is a folder"), remedy: REMEDY })
-        }
-        Some(_) => Ok(text.into()),
-    }
 }
 
 fn name(text: &str) -> Result<String, Fault> {

@@ -281,7 +281,7 @@ mod tests {
         layers.flags = vec![("listen", "127.0.0.1:3".into())];
         let loaded = load(&layers).unwrap();
         assert_eq!(loaded.config.listen.port(), 3);
-        assert_eq!(loaded.config.database, "sqlite://e");
+        assert_eq!(&*loaded.config.database, "sqlite://e");
         assert_eq!(loaded.config.collector, "f");
         let origins = KEYS.iter().take(4).map(|key| loaded.origin(key)).collect::<Vec<_>>();
         assert_eq!(origins, [Origin::Flag, Origin::Default, Origin::Environment, Origin::File],);
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_told_at_once() {
         let mut layers = file(
-            "listn = 1\ndatabase = \"postgres://me:hush@host/db\"\n[audit]\nwarmup = \"soon\"\n\
+            "listn = 1\ndatabase = \"postgres://me:hush@host:x/db\"\n[audit]\nwarmup = \"soon\"\n\
              live_games = 9\nhorizon = [1]\n[other]\nx = 1",
         );
         layers.environment = vec![("DEDUPWATCH_EXTERNAL_URL".into(), "ftp://x".into())];
@@ -370,6 +370,9 @@ mod tests {
             ("database", "sqlite://"),
             ("database", "sqlite://:memory:"),
             ("database", "sqlite://data/"),
+            ("database", "mysql://me:hush@host/db"),
+            ("database", "postgres://me:hush@host"),
+            ("database", "postgres://me:hu/sh@host/db"),
             ("collector", ""),
             ("collector", "a\nb"),
             ("external_url", "dedupwatch.example"),

@@ -4,11 +4,13 @@
 //! `keys` has every key once, with how it is read, checked and shown; `load` puts the layers
 //! together and collects all that is wrong with them, so that nobody mends a file error by error.
 
+mod database;
 mod keys;
 mod load;
 
 use std::net::SocketAddr;
 
+pub use database::{DatabaseUrl, without_password};
 pub use keys::{KEYS, Key};
 pub use load::{Layers, Loaded, Origin, Problem, Problems, load};
 
@@ -23,7 +25,7 @@ pub struct Config {
     /// Whether an address that others can reach was asked for in full knowledge.
     pub insecure_listen: bool,
     /// `sqlite://PATH`.
-    pub database: String,
+    pub database: DatabaseUrl,
     /// The name under which this collector's part of the log and counters are kept.
     pub collector: String,
     /// How people reach the pages; used in links of notifications. Empty: the address that the
@@ -85,7 +87,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 9736)),
             insecure_listen: false,
-            database: "sqlite://data/dedupwatch.db".into(),
+            database: "sqlite://data/dedupwatch.db".to_owned().into(),
             collector: "collector-1".into(),
             external_url: String::new(),
             log_filter: "info,actix_server=warn".into(),

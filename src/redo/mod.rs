@@ -9,6 +9,7 @@ mod fold;
 
 pub use self::base::Base;
 pub use self::fold::Fold;
+use crate::config::without_password;
 use crate::ingest;
 use crate::outcome::Settings;
 use crate::store::compare::{Comparison, TableDifferences};
@@ -62,7 +63,7 @@ pub struct Verified {
 /// Folds the log again and names every difference to what is stored. A collector may run
 /// meanwhile.
 pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
-    let told = |source| RedoError::Store { url: url.to_owned(), source };
+    let told = |source| RedoError::Store { url: without_password(url), source };
     let log = Store::open_to_read(url, collector).await.map_err(told)?;
     let scratch = scratch(url).await?;
     let mut redo = Redo::begin(&log, &scratch, url).await?;
@@ -80,7 +81,7 @@ pub async fn verify(url: &str, collector: &str) -> Result<Verified, RedoError> {
 /// Folds the log again and puts that in the place of what is stored. Takes the database for
 /// itself meanwhile. Returns how many records were folded.
 pub async fn rebuild(url: &str, collector: &str) -> Result<i64, RedoError> {
-    let told = |source| RedoError::Store { url: url.to_owned(), source };
+    let told = |source| RedoError::Store { url: without_password(url), source };
     let store = Store::open_to_mend(url, collector).await.map_err(told)?;
     let _lock = DatabaseLock::take(url).await.map_err(told)?;
     let scratch = scratch(url).await?;
@@ -106,7 +107,7 @@ struct Redo<'a> {
 
 impl<'a> Redo<'a> {
     async fn begin(log: &'a Store, scratch: &Scratch, url: &str) -> Result<Self, RedoError> {
-        let told = |source| RedoError::Store { url: url.to_owned(), source };
+        let told = |source| RedoError::Store { url: without_password(url), source };
         let settings: Option<Settings> = log.base_settings().await.map_err(told)?;
         let settings = settings.ok_or(RedoError::NeverJudged)?;
         let held = HeldBase::take(url).await.map_err(told)?;

@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::outcome::Position;
 use crate::redo::Base;
 use crate::store::retention::TABLES;
-use crate::store::{Store, StoreError, base_bytes};
+use crate::store::{Store, StoreError, base_bytes, has_base};
 use crate::vitals::Vitals;
 
 /// Between two runs.
@@ -74,6 +74,9 @@ impl Retention {
     /// Nothing happens yet.
     pub fn new(parts: Parts) -> Self {
         parts.vitals.set_disk_cap(parts.ages.disk_cap_bytes);
+        if !has_base(&parts.url) {
+            tracing::warn!("the log of a PostgreSQL database is not shortened: it stays whole");
+        }
         Self { parts, warned: false }
     }
 
@@ -155,6 +158,9 @@ impl Retention {
     /// Folds records into the base, then takes those that are in it out of the log.
     async fn drop_raw(&self, until_us: i64) -> Result<Ran, StoreError> {
         let store = &self.parts.store;
+        if !has_base(&self.parts.url) {
+            return Ok(Ran::Through);
+        }
         let first = store.read_records(self.start(), 1).await?;
         if first.first().is_none_or(|record| record.received_us >= until_us) {
             return Ok(Ran::Through);

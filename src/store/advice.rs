@@ -91,9 +91,11 @@ mod tests {
     use super::*;
     use crate::store::fixtures::{self, Fixture};
 
-    #[tokio::test]
-    async fn what_was_measured_adds_up_by_minute_and_over_them() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    fixtures::contract!(what_was_measured_adds_up_by_minute_and_over_them);
+
+    async fn what_was_measured_adds_up_by_minute_and_over_them(
+        Fixture { store, _folder }: Fixture,
+    ) {
         let mut one: Measured = Measured::default();
         one.distances.counts = vec![1, 0, 2];
         one.distances.sum = 4;

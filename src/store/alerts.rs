@@ -118,7 +118,8 @@ const CHANGED: &str = "SELECT kind, service, env, MAX(change) FROM findings \
 const SET_CURSOR: &str = "INSERT INTO alert_cursor (id, change) VALUES (1, $1) \
      ON CONFLICT (id) DO UPDATE SET change = excluded.change";
 const RECENT: &str = "SELECT COUNT(*), COALESCE(MAX(gained_us), 0), \
-     COALESCE(MAX(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END), 0) \
+     CAST(COALESCE(MAX(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END), 0) \
+     AS BIGINT) \
      FROM findings WHERE state = 'confirmed' AND kind = $1 AND service = $2 AND env = $3 \
      AND gained_us > $4";
 const NEWEST: &str = "SELECT id FROM findings WHERE state = 'confirmed' AND kind = $1 \
@@ -127,12 +128,13 @@ const OPEN: &str = "SELECT ledger, open_confirmed, overpaid, overcharged, underp
      undercharged, exposure FROM finding_sums WHERE kind = $1 AND service = $2 AND env = $3 \
      AND open_confirmed > 0 ORDER BY ledger LIMIT $4";
 const SILENT: &str = "SELECT service, env, \
-     SUM(state = 'silent' AND last_push_us > $1), \
-     SUM(state = 'open' AND (last_heartbeat_us IS NOT NULL OR last_push_us > $2)), \
-     MAX(CASE WHEN state = 'silent' THEN last_push_us ELSE 0 END), \
-     COALESCE(MIN(CASE WHEN state = 'silent' AND last_push_us > $1 THEN source END), '') \
+     COUNT(*) FILTER (WHERE state = 'silent' AND last_push_us > $1), \
+     COUNT(*) FILTER (WHERE state = 'open' \
+      AND (last_heartbeat_us IS NOT NULL OR last_push_us > $2)), \
+     COALESCE(MAX(last_push_us) FILTER (WHERE state = 'silent'), 0), \
+     COALESCE(MIN(source) FILTER (WHERE state = 'silent' AND last_push_us > $1), '') \
      FROM sources GROUP BY service, env \
-     HAVING SUM(state = 'silent' AND last_push_us > $1) > 0";
+     HAVING COUNT(*) FILTER (WHERE state = 'silent' AND last_push_us > $1) > 0";
 
 impl AlertTransaction<'_> {
     /// The (kind, service, env) whose findings changed since what was read last.
@@ -260,9 +262,10 @@ const ENQUEUE: &str = "INSERT INTO notifications (id, receiver, rule, service, e
 const CROWDED_OUT: &str = "UPDATE notifications SET state = 'given_up', \
      last_error = 'too many notifications are waiting' WHERE id IN (SELECT id \
      FROM notifications WHERE state = 'waiting' \
-     ORDER BY created_us DESC, id DESC LIMIT -1 OFFSET $1)";
+     ORDER BY created_us DESC, id DESC LIMIT 9223372036854775807 OFFSET $1)";
 const PRUNE: &str = "DELETE FROM notifications WHERE id IN (SELECT id FROM notifications \
-     WHERE state <> 'waiting' ORDER BY created_us DESC, id DESC LIMIT -1 OFFSET $1)";
+     WHERE state <> 'waiting' ORDER BY created_us DESC, id DESC \
+     LIMIT 9223372036854775807 OFFSET $1)";
 
 impl AlertTransaction<'_> {
     /// All alerts that are not inactive.
@@ -368,6 +371,18 @@ mod tests {
     use crate::audit::{Finding, Severity, State};
     use crate::store::fixtures::{self, Fixture, NOON_US};
 
+    fixtures::contract!(
+        changes_are_read_once_and_only_with_a_commit,
+        recent_findings_are_confirmed_ones_of_the_kind_service_and_env,
+        open_findings_are_told_by_ledger,
+        silence_counts_who_is_silent_of_late_and_who_is_heard,
+        alerts_are_put_over_what_was_there_and_forgotten,
+        notifications_are_due_in_order_one_of_each_alert,
+        what_waits_is_superseded_but_neither_an_end_nor_what_is_before_it,
+        what_waits_and_what_is_kept_is_bounded_and_the_oldest_goes,
+        totals_move_with_the_transaction
+    );
+
     fn key(a: &str, b: &str, c: &str) -> (String, String, String) {
         (a.into(), b.into(), c.into())
     }
@@ -383,9 +398,7 @@ mod tests {
         result
     }
 
-    #[tokio::test]
-    async fn changes_are_read_once_and_only_with_a_commit() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn changes_are_read_once_and_only_with_a_commit(Fixture { store, _folder }: Fixture) {
         assert_eq!(once(&store, async |t| t.changed().await).await, Changes::default());
         fixtures::insert_finding(&store, &fixtures::leak("f1", 1)).await;
         fixtures::insert_finding(&store, &fixtures::leak("f2", 1)).await;
@@ -407,9 +420,9 @@ mod tests {
         assert_eq!(once(&store, async |t| t.changed().await).await, changed(2));
     }
 
-    #[tokio::test]
-    async fn recent_findings_are_confirmed_ones_of_the_kind_service_and_env() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn recent_findings_are_confirmed_ones_of_the_kind_service_and_env(
+        Fixture { store, _folder }: Fixture,
+    ) {
         let leak = |id: &str| fixtures::leak(id, 1);
         for finding in [
             Finding { severity: Severity::Info, ..leak("f1") },
@@ -458,9 +471,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn open_findings_are_told_by_ledger() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn open_findings_are_told_by_ledger(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
             "INSERT INTO finding_sums VALUES \
@@ -483,9 +494,9 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn silence_counts_who_is_silent_of_late_and_who_is_heard() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn silence_counts_who_is_silent_of_late_and_who_is_heard(
+        Fixture { store, _folder }: Fixture,
+    ) {
         fixtures::run(
             &store,
             "INSERT INTO sources (service, env, source, last_push_us, last_heartbeat_us, state) \
@@ -507,9 +518,7 @@ mod tests {
         assert_eq!(once(&store, async |t| t.silent_sources(10, 70).await).await, [wanted]);
     }
 
-    #[tokio::test]
-    async fn alerts_are_put_over_what_was_there_and_forgotten() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn alerts_are_put_over_what_was_there_and_forgotten(Fixture { store, _folder }: Fixture) {
         let alert = |rule: &str, state: &str, ended_us| AlertRow {
             rule: rule.into(),
             service: "s".into(),
@@ -543,9 +552,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn notifications_are_due_in_order_one_of_each_alert() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn notifications_are_due_in_order_one_of_each_alert(Fixture { store, _folder }: Fixture) {
         let over = Notification { because: "resolved".into(), ..notification("3", "A", 30) };
         for one in [&over, &notification("1", "A", 10), &notification("2", "B", 20)] {
             once(&store, async |t| t.enqueue(one).await).await;
@@ -583,9 +590,9 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn what_waits_is_superseded_but_neither_an_end_nor_what_is_before_it() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn what_waits_is_superseded_but_neither_an_end_nor_what_is_before_it(
+        Fixture { store, _folder }: Fixture,
+    ) {
         let of = |id: &str, because: &str, created_us| Notification {
             because: because.into(),
             ..notification(id, "A", created_us)
@@ -624,15 +631,15 @@ mod tests {
         assert_eq!(rows().await[2], row("3 delivered", 2));
     }
 
-    #[tokio::test]
-    async fn what_waits_and_what_is_kept_is_bounded_and_the_oldest_goes() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn what_waits_and_what_is_kept_is_bounded_and_the_oldest_goes(
+        Fixture { store, _folder }: Fixture,
+    ) {
         fixtures::run(
             &store,
             "INSERT INTO notifications (id, receiver, rule, service, env, because, created_us, \
              payload, state, attempts, next_attempt_us) \
              WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 11001) \
-             SELECT printf('%06d', n), 'webhook', 'A', 's', 'prod', 'fired', n, '{}', \
+             SELECT CAST(n + 100000 AS TEXT), 'webhook', 'A', 's', 'prod', 'fired', n, '{}', \
              CASE WHEN n <= 1000 THEN 'waiting' ELSE 'delivered' END, 0, n FROM n",
         )
         .await;
@@ -640,18 +647,17 @@ mod tests {
             once(&store, async |t| t.enqueue(&notification("new", "B", 20_000)).await).await;
         assert_eq!(crowded_out, 1);
         let count: (i64, i64, String) = query_as(
-            "SELECT SUM(state = 'waiting'), SUM(state <> 'waiting'), \
+            "SELECT COUNT(*) FILTER (WHERE state = 'waiting'), \
+             COUNT(*) FILTER (WHERE state <> 'waiting'), \
              MIN(CASE WHEN state = 'waiting' THEN id END) FROM notifications",
         )
         .fetch_one(store.readers())
         .await
         .unwrap();
-        assert_eq!(count, (1_000, 10_000, "000002".into()));
+        assert_eq!(count, (1_000, 10_000, "100002".into()));
     }
 
-    #[tokio::test]
-    async fn totals_move_with_the_transaction() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn totals_move_with_the_transaction(Fixture { store, _folder }: Fixture) {
         let total = Total { name: "n".into(), labels: vec!["a".into()], value: 2 };
         once(&store, async |t| t.add_totals(std::slice::from_ref(&total)).await).await;
         assert_eq!(store.read_totals().await.unwrap(), [total]);

@@ -142,9 +142,9 @@ mod tests {
     use super::*;
     use crate::store::fixtures::{self, Fixture};
 
-    #[tokio::test]
-    async fn lists_alerts_by_state_and_service() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    fixtures::contract!(lists_alerts_by_state_and_service, lists_notifications_newest_first_by_key);
+
+    async fn lists_alerts_by_state_and_service(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
             "INSERT INTO alerts VALUES \
@@ -165,9 +165,7 @@ mod tests {
         assert_eq!(counts, [count("firing", 2), count("pending", 1), count("resolved", 2)]);
     }
 
-    #[tokio::test]
-    async fn lists_notifications_newest_first_by_key() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn lists_notifications_newest_first_by_key(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
             "INSERT INTO notifications VALUES \

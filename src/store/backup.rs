@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::db::{Connection, query, query_scalar};
+use super::dialect::Place;
 use super::scratch::{BESIDE, beside};
 use super::{
     BASE_END, DatabaseLock, HeldBase, Scratch, Store, StoreError, dialect, must_be_there, path_of,
@@ -27,6 +28,12 @@ pub enum BackupError {
         /// Why.
         source: StoreError,
     },
+    /// A server has its own tools.
+    #[error(
+        "PostgreSQL copies its databases itself, also while dedupwatch runs: use pg_dump to copy \
+         one and pg_restore to put it back; see the README"
+    )]
+    Server,
     /// Something has the name that the copy is to get.
     #[error("{0} is there already, and nothing is overwritten; name another file")]
     Exists(String),
@@ -78,7 +85,7 @@ const IN_MEMORY: &str = ":memory:";
 
 /// Copies the database of a collector, which may be running, to a new file.
 pub async fn backup(url: &str, to: &Path) -> Result<Copied, BackupError> {
-    let from = path_of(url).map_err(|why| of(url, why))?;
+    let from = file_of(url)?;
     let base_to = beside(to, BASE_END);
     must_be_free(to)?;
     must_be_free(&base_to)?;
@@ -94,6 +101,13 @@ pub async fn backup(url: &str, to: &Path) -> Result<Copied, BackupError> {
     put_new(&main, to)?;
     sync_folder_of(to)?;
     Ok(Copied { bytes, records, kept: None })
+}
+
+fn file_of(url: &str) -> Result<&str, BackupError> {
+    match path_of(url) {
+        Err(StoreError::NoFile) => Err(BackupError::Server),
+        path => path.map_err(|why| of(url, why)),
+    }
 }
 
 /// Gives a copy its name, which nothing must have.
@@ -118,7 +132,7 @@ pub async fn restore(
     force: bool,
     now_us: i64,
 ) -> Result<Copied, BackupError> {
-    let to = path_of(url).map_err(|why| of(url, why))?;
+    let to = file_of(url)?;
     let from = copy_path.display().to_string();
     is_whole(&from).await?;
     let base_from = beside(copy_path, BASE_END);
@@ -180,7 +194,7 @@ impl Store {
     /// Copies a database, which may be in use, to a file that is not there yet. The copy may not
     /// be on disk.
     pub async fn copy(from: &str, to: &str) -> Result<(), StoreError> {
-        let mut connection = dialect::to_copy(from).connect().await?;
+        let mut connection = dialect::sqlite::to_copy(from).connect().await?;
         query(COPY).bind(to).execute(&mut connection).await?;
         Ok(connection.close().await?)
     }
@@ -188,9 +202,9 @@ impl Store {
 
 /// A connection to a database of this version.
 async fn open(path: &str) -> Result<Connection, BackupError> {
-    must_be_there(path).await.map_err(|why| of(path, why))?;
-    let connection = dialect::to_copy(path).connect().await;
-    let mut connection = connection.map_err(|why| of(path, why.into()))?;
+    must_be_there(Place::Sqlite(path)).await.map_err(|why| of(path, why))?;
+    let connection = dialect::sqlite::to_copy(path).connect().await;
+    let mut connection = connection.map_err(|why| of(path, why))?;
     dialect::is_current(&mut connection).await.map_err(|why| of(path, why))?;
     Ok(connection)
 }
@@ -211,7 +225,8 @@ async fn is_whole(path: &str) -> Result<(), BackupError> {
     if check != WHOLE {
         return Err(BackupError::Damaged { path: path.to_owned(), problem: check });
     }
-    let mut fresh = dialect::to_redo(IN_MEMORY).connect().await.map_err(told)?;
+    let fresh = dialect::sqlite::to_redo(IN_MEMORY).connect().await;
+    let mut fresh = fresh.map_err(|why| of(path, why))?;
     dialect::migrate(&mut fresh).await.map_err(|why| of(path, why))?;
     let tables: Vec<String> =
         query_scalar(TABLES).fetch_all(&mut connection).await.map_err(told)?;

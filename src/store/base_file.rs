@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::dialect::Place;
 use super::{DatabaseLock, StoreError};
 
 /// What its name ends with.
@@ -20,6 +21,9 @@ pub struct HeldBase {
 impl HeldBase {
     /// Waits for whoever has it; `None` if there is none.
     pub async fn take(url: &str) -> Result<Option<Self>, StoreError> {
+        if !has_base(url) {
+            return Ok(None);
+        }
         let url = format!("{url}{BASE_END}");
         let path = super::path_of(&url)?.to_owned();
         if !tokio::fs::try_exists(&path).await.unwrap_or(true) {
@@ -34,6 +38,12 @@ impl HeldBase {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
+}
+
+/// Whether the log of a database can get shorter, with a base that holds what it said: a file
+/// beside the database. PostgreSQL's log stays whole.
+pub fn has_base(url: &str) -> bool {
+    matches!(Place::of(url), Ok(Place::Sqlite(_)))
 }
 
 /// How large the base of a database is; 0 if there is none.

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use super::db::{Connection, query_as};
-use super::{Store, StoreError, dialect, path_of};
+use super::dialect::{self, Place};
+use super::{Store, StoreError};
 
 /// Between two of them.
 const EVERY: Duration = Duration::from_secs(1);
@@ -18,14 +19,18 @@ const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 /// Does it, again and again.
 pub struct Checkpoints {
-    connection: Connection,
+    /// None to a server: that has its own.
+    connection: Option<Connection>,
 }
 
 impl Checkpoints {
     /// Connects.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let options = dialect::to_mend(path_of(url)?);
-        Ok(Self { connection: options.connect().await? })
+        let connection = match Place::of(url)? {
+            Place::Sqlite(path) => Some(dialect::sqlite::to_mend(path).connect().await?),
+            Place::Postgres(_) => None,
+        };
+        Ok(Self { connection })
     }
 
     /// Once; a log of this many pages is to begin anew.
@@ -43,7 +48,8 @@ impl Checkpoints {
 
     /// Returns how many pages the log has.
     async fn checkpoint(&mut self) -> Result<i64, StoreError> {
-        let query = query_as(CHECKPOINT).fetch_one(&mut self.connection);
+        let Some(connection) = &mut self.connection else { return Ok(0) };
+        let query = query_as(CHECKPOINT).fetch_one(connection);
         let (_, pages, _): (i64, i64, i64) = query.await?;
         Ok(pages)
     }

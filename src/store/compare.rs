@@ -299,7 +299,7 @@ impl Comparison {
         (scratch, redone): (&str, &Store),
         (collector, base_n): (i64, i64),
     ) -> Result<Self, StoreError> {
-        let mut connection = dialect::to_read(path_of(url)?).connect().await?;
+        let mut connection = dialect::sqlite::to_read(path_of(url)?).connect().await?;
         query(ATTACH).bind(scratch).execute(&mut connection).await?;
         query(BEGIN).execute(&mut connection).await?;
         let judged = query_scalar(JUDGED).bind(collector);

@@ -12,7 +12,7 @@ pub(super) const DUE: &str = "SELECT n.id, n.receiver, n.rule, n.service, n.env,
      AND NOT EXISTS (SELECT 1 FROM notifications AS earlier WHERE earlier.state = 'waiting' \
      AND earlier.rule = n.rule AND earlier.service = n.service AND earlier.env = n.env \
      AND (earlier.created_us, earlier.id) < (n.created_us, n.id)) \
-     ORDER BY a.severity IS NOT 'critical', n.created_us, n.id LIMIT 1";
+     ORDER BY a.severity IS DISTINCT FROM 'critical', n.created_us, n.id LIMIT 1";
 
 impl Store {
     /// What is to be sent next: what is about a critical alert first, then the oldest; of one

@@ -1,5 +1,7 @@
 //! What can go wrong with the database.
 
+use sqlx::postgres::PgDatabaseError;
+
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -44,9 +46,48 @@ pub enum StoreError {
         /// What was wrong.
         detail: String,
     },
-    /// The URL names no database that is known.
-    #[error("database URL {0:?} is not known; use sqlite://PATH")]
+    /// The URL names no database that is known. Never all of it: there may be a password in it.
+    #[error(
+        "the database URL is not right ({0:?}); write sqlite://PATH, or \
+         postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    )]
     Url(String),
+    /// What was asked for needs a file.
+    #[error("this is for SQLite alone; the database is a PostgreSQL server's")]
+    NoFile,
+    /// No server answers there.
+    #[error(
+        "no PostgreSQL server answers at {host}:{port} ({why}); check host and port in the URL, \
+         and whether the server runs and lets this machine in"
+    )]
+    Unreachable {
+        /// Which host.
+        host: String,
+        /// Which port.
+        port: u16,
+        /// Why.
+        why: String,
+    },
+    /// The server does not know the user, or not with this password.
+    #[error("the server refuses the user or the password ({0}); check both in the URL")]
+    Login(String),
+    /// The server has no such database.
+    #[error("{0}; check the name at the end of the URL, or make it: createdb NAME")]
+    NoDatabase(String),
+    /// The server is too old.
+    #[error("the server is PostgreSQL {is}; {oldest} is the oldest that will do")]
+    OldServer {
+        /// Its version.
+        is: i32,
+        /// What it must be at least.
+        oldest: i32,
+    },
+    /// The server takes no statements now, or the connection to it broke.
+    #[error("the server is away ({0}); it is tried again")]
+    Away(String),
+    /// The server only reads.
+    #[error("the server takes no writes ({0}); is it a standby?")]
+    ReadOnly(String),
     /// Another process has the database.
     #[error("another dedupwatch uses it; stop that one first, or choose another with --database")]
     InUse,
@@ -74,22 +115,59 @@ pub enum StoreError {
 impl StoreError {
     /// Whether it is surely no fault of what was to be written: the same may be taken later.
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Full | Self::Disk(_) | Self::Damaged(_) | Self::Denied(_))
+        matches!(
+            self,
+            Self::Full
+                | Self::Disk(_)
+                | Self::Damaged(_)
+                | Self::Denied(_)
+                | Self::Unreachable { .. }
+                | Self::Login(_)
+                | Self::NoDatabase(_)
+                | Self::Away(_)
+                | Self::ReadOnly(_)
+                | Self::InUse
+        )
     }
 }
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let Some(why) = error.as_database_error() else { return Self::Database(error) };
-        let code = why.code().and_then(|code| code.parse::<i32>().ok());
-        // The rest of the code tells more of the same.
-        match code.map(|code| code & 0xff) {
-            Some(FULL) => Self::Full,
-            Some(IO_ERROR) => Self::Disk(why.message().to_owned()),
-            Some(CORRUPT | NOT_A_DATABASE) => Self::Damaged(why.message().to_owned()),
-            Some(READ_ONLY | CANT_OPEN) => Self::Denied(why.message().to_owned()),
-            _ => Self::Database(error),
-        }
+        let message = why.message().to_owned();
+        let told = match why.try_downcast_ref::<PgDatabaseError>() {
+            Some(why) => of_postgres(why.code(), message),
+            None => of_sqlite(why.code().as_deref(), message),
+        };
+        told.unwrap_or(Self::Database(error))
+    }
+}
+
+fn of_sqlite(code: Option<&str>, message: String) -> Option<StoreError> {
+    let code: i32 = code?.parse().ok()?;
+    // The rest of the code tells more of the same.
+    match code & 0xff {
+        FULL => Some(StoreError::Full),
+        IO_ERROR => Some(StoreError::Disk(message)),
+        CORRUPT | NOT_A_DATABASE => Some(StoreError::Damaged(message)),
+        READ_ONLY | CANT_OPEN => Some(StoreError::Denied(message)),
+        _ => None,
+    }
+}
+
+/// By the codes of PostgreSQL's appendix A; see there.
+fn of_postgres(code: &str, message: String) -> Option<StoreError> {
+    match code {
+        "53100" => Some(StoreError::Full),
+        "58030" => Some(StoreError::Disk(message)),
+        "28000" | "28P01" => Some(StoreError::Login(message)),
+        "3D000" => Some(StoreError::NoDatabase(message)),
+        "55P03" => Some(StoreError::InUse),
+        "25006" => Some(StoreError::ReadOnly(message)),
+        // Too little memory, too many connections; stopping, crashed, starting.
+        "53200" | "53300" | "57P01" | "57P02" | "57P03" => Some(StoreError::Away(message)),
+        _ if code.starts_with("08") => Some(StoreError::Away(message)),
+        _ => None,
     }
 }
 

@@ -5,23 +5,47 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::db::{Connection, insert_rows, query_as};
+use super::db::{Connection, Each, insert_rows, query_as};
 use super::packed::{pack, unpack};
 use super::pending::{Key, Of, Packed};
 use super::{Store, StoreError};
 use crate::audit::{Facts, Needs, PlayerKey, Stored, Table};
 use crate::outcome::Position;
 
-const PLAYERS: &str = "SELECT p.player, p.body FROM json_each($1) AS k \
-     JOIN players AS p ON p.player = k.value";
-const SIGNATURES: &str = "SELECT s.player, s.signature, s.body FROM json_each($1) AS k \
-     JOIN signatures AS s ON s.player = k.value ->> 0 AND s.signature = k.value ->> 1";
-const REFS: &str = "SELECT r.player, r.ref, r.body FROM json_each($1) AS k \
-     JOIN refs AS r ON r.player = k.value ->> 0 AND r.ref = k.value ->> 1";
-const ROOMS: &str = "SELECT r.player, r.room, r.body FROM json_each($1) AS k \
-     JOIN rooms AS r ON r.player = k.value ->> 0 AND r.room = k.value ->> 1";
-const MESSAGES: &str = "SELECT m.ledger, m.message, m.body FROM json_each($1) AS k \
-     JOIN messages AS m ON m.ledger = k.value ->> 0 AND m.message = k.value ->> 1";
+const PLAYERS: Each = Each {
+    sqlite: "SELECT p.player, p.body FROM json_each($1) AS k \
+     JOIN players AS p ON p.player = k.value",
+    postgres: "SELECT p.player, p.body FROM json_array_elements_text($1::json) AS k \
+     JOIN players AS p ON p.player = k.value::bigint",
+};
+const SIGNATURES: Each = Each {
+    sqlite: "SELECT s.player, s.signature, s.body FROM json_each($1) AS k \
+     JOIN signatures AS s ON s.player = k.value ->> 0 AND s.signature = k.value ->> 1",
+    postgres: "SELECT s.player, s.signature, s.body FROM json_array_elements($1::json) AS k \
+     JOIN signatures AS s ON s.player = (k.value ->> 0)::bigint \
+     AND s.signature = (k.value ->> 1)::bigint",
+};
+const REFS: Each = Each {
+    sqlite: "SELECT r.player, r.ref, r.body FROM json_each($1) AS k \
+     JOIN refs AS r ON r.player = k.value ->> 0 AND r.ref = k.value ->> 1",
+    postgres: "SELECT r.player, r.ref, r.body FROM json_array_elements($1::json) AS k \
+     JOIN refs AS r ON r.player = (k.value ->> 0)::bigint \
+     AND r.ref = (k.value ->> 1)::bigint",
+};
+const ROOMS: Each = Each {
+    sqlite: "SELECT r.player, r.room, r.body FROM json_each($1) AS k \
+     JOIN rooms AS r ON r.player = k.value ->> 0 AND r.room = k.value ->> 1",
+    postgres: "SELECT r.player, r.room, r.body FROM json_array_elements($1::json) AS k \
+     JOIN rooms AS r ON r.player = (k.value ->> 0)::bigint \
+     AND r.room = (k.value ->> 1)::bigint",
+};
+const MESSAGES: Each = Each {
+    sqlite: "SELECT m.ledger, m.message, m.body FROM json_each($1) AS k \
+     JOIN messages AS m ON m.ledger = k.value ->> 0 AND m.message = k.value ->> 1",
+    postgres: "SELECT m.ledger, m.message, m.body FROM json_array_elements($1::json) AS k \
+     JOIN messages AS m ON m.ledger = (k.value ->> 0)::bigint \
+     AND m.message = (k.value ->> 1)::bigint",
+};
 
 /// The key of most tables: 64 + 64 bits, of a player and something of it, or of a message.
 type Pair = (i64, i64);

@@ -100,7 +100,7 @@ pub struct FindingSum {
 /// The end of what one request looks at: read from the index alone.
 const HORIZON: &str = "SELECT last_us, id, count(*) OVER () FROM \
      (SELECT last_us, id FROM findings WHERE (last_us, id) < ($1, $2) AND last_us >= $3 \
-      ORDER BY last_us DESC, id DESC LIMIT $4) ORDER BY last_us, id LIMIT 1";
+      ORDER BY last_us DESC, id DESC LIMIT $4) AS seen ORDER BY last_us, id LIMIT 1";
 
 const LIST: &str = "SELECT body, opened_us, gained_us FROM findings \
      WHERE (last_us, id) < ($1, $2) AND (last_us, id) >= ($3, $4) \
@@ -185,7 +185,7 @@ async fn between(
     rows.iter().map(read_row).collect()
 }
 
-const AS_OF: &str = "SELECT CAST(body AS INTEGER) FROM audit_state WHERE part = $1 AND name = ''";
+const AS_OF: &str = "SELECT CAST(body AS BIGINT) FROM audit_state WHERE part = $1 AND name = ''";
 
 /// The number of the last change to any finding.
 async fn as_of(snapshot: &mut Connection) -> Result<i64, StoreError> {
@@ -304,14 +304,20 @@ mod tests {
     use crate::audit::{Kind, Severity, State};
     use crate::store::fixtures::{self, Fixture};
 
+    fixtures::contract!(
+        lists_newest_first_and_goes_on_by_key,
+        a_filter_that_matches_little_looks_at_a_bounded_part_and_says_how_far_it_got,
+        each_filter_filters,
+        finds_one_by_id_open_ones_and_those_of_a_player,
+        sums_beyond_64_bits_come_back_exact
+    );
+
     async fn ids(store: &Store, filter: &FindingFilter) -> Vec<String> {
         let page = store.findings(filter, None, 100).await.unwrap();
         page.rows.into_iter().map(|row| row.finding.id).collect()
     }
 
-    #[tokio::test]
-    async fn lists_newest_first_and_goes_on_by_key() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn lists_newest_first_and_goes_on_by_key(Fixture { store, _folder }: Fixture) {
         for n in 1..=5_i64 {
             let mut finding = fixtures::leak(&format!("{n:032x}"), 100);
             // Two of one moment: the id tells them apart.
@@ -332,29 +338,27 @@ mod tests {
         assert_eq!(seen, [5, 4, 3, 2, 1].map(|n| format!("{n:032x}")));
     }
 
-    #[tokio::test]
-    async fn a_filter_that_matches_little_looks_at_a_bounded_part_and_says_how_far_it_got() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_filter_that_matches_little_looks_at_a_bounded_part_and_says_how_far_it_got(
+        Fixture { store, _folder }: Fixture,
+    ) {
         fixtures::insert_finding(&store, &fixtures::leak("00", 100)).await;
         fixtures::run(
             &store,
             "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10500) \
-             INSERT INTO findings SELECT printf('x%05d', n), 'other', 'info', 'closed', 's', 'e', \
+             INSERT INTO findings SELECT 'x' || (n + 100000), 'other', 'info', 'closed', 's', 'e', \
              NULL, NULL, 0, 1796050000000000 + n, 'never read', 0, NULL, 0 FROM n",
         )
         .await;
         let kind = Some("duplicate_leak".to_owned());
         let filter = FindingFilter { kind, ..FindingFilter::default() };
         let first = store.findings(&filter, None, 10).await.unwrap();
-        let reached = FindingKey { last_us: 1_796_050_000_000_501, id: "x00501".into() };
+        let reached = FindingKey { last_us: 1_796_050_000_000_501, id: "x100501".into() };
         assert_eq!((first.rows.len(), first.next.as_ref()), (0, Some(&reached)));
         let second = store.findings(&filter, first.next.as_ref(), 10).await.unwrap();
         assert_eq!((second.rows.len(), second.next), (1, None));
     }
 
-    #[tokio::test]
-    async fn each_filter_filters() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn each_filter_filters(Fixture { store, _folder }: Fixture) {
         let one = fixtures::leak("01", 100);
         let mut other = fixtures::leak("02", 100);
         other.kind = Kind::FalseBlock;
@@ -388,9 +392,7 @@ mod tests {
         assert_eq!(ids(&store, &none).await, [""; 0]);
     }
 
-    #[tokio::test]
-    async fn finds_one_by_id_open_ones_and_those_of_a_player() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn finds_one_by_id_open_ones_and_those_of_a_player(Fixture { store, _folder }: Fixture) {
         let one = fixtures::leak("01", 100);
         let closed = Finding { id: "02".into(), state: State::Closed, ..one.clone() };
         let minor = Finding { id: "03".into(), severity: Severity::Info, ..one.clone() };
@@ -407,9 +409,7 @@ mod tests {
         assert_eq!(store.findings_of_player("gold", "p-1001", 10).await.unwrap(), []);
     }
 
-    #[tokio::test]
-    async fn sums_beyond_64_bits_come_back_exact() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn sums_beyond_64_bits_come_back_exact(Fixture { store, _folder }: Fixture) {
         let big = i128::from(i64::MAX) * 3;
         fixtures::insert_sum(&store, "duplicate_leak", "settle", "chips", big).await;
         let sums = store.finding_sums(Some("settle")).await.unwrap().sums;

@@ -12,6 +12,10 @@ use crate::outcome::{
 /// Some moment: 2026-11-30T12:00:00Z.
 pub(crate) const NOON_US: i64 = 1_796_040_000_000_000;
 
+#[allow(dead_code, reason = "the tests of the whole program use more of it")]
+#[path = "../../tests/it/support/postgres.rs"]
+pub(crate) mod postgres;
+
 /// A store and the folder that it lives in.
 pub(crate) struct Fixture {
     pub(crate) store: Store,
@@ -55,7 +59,8 @@ fn strike(count: &AtomicU32) -> Result<(), StoreError> {
 /// Another process that writes: it holds the lock until it is dropped.
 pub(crate) async fn other_writer(folder: &std::path::Path) -> Connection {
     let path = folder.join("test.db");
-    let mut other = super::dialect::to_write(path.to_str().unwrap()).connect().await.unwrap();
+    let mut other =
+        super::dialect::sqlite::to_write(path.to_str().unwrap()).connect().await.unwrap();
     query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     other
 }
@@ -66,6 +71,34 @@ pub(crate) async fn store() -> Fixture {
     let url = format!("sqlite://{}/test.db", folder.path().display());
     Fixture { store: Store::open(&url, "collector-1").await.unwrap(), _folder: folder }
 }
+
+/// An empty database of a PostgreSQL server.
+pub(crate) async fn on_postgres() -> Fixture {
+    let url = tokio::task::spawn_blocking(|| postgres::shared().database()).await.unwrap();
+    let _folder = tempfile::tempdir().unwrap();
+    Fixture { store: Store::open(&url, "collector-1").await.unwrap(), _folder }
+}
+
+/// The contract of the statements: each of these tests, which take a [`Fixture`], on both
+/// databases.
+macro_rules! contract {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::store::fixtures::store().await).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::store::fixtures::on_postgres().await).await;
+            })+
+        }
+    };
+}
+pub(crate) use contract;
 
 pub(crate) fn id(text: &str) -> Id {
     Id::parse(text).unwrap()

@@ -54,24 +54,30 @@ mod tests {
     use super::*;
     use crate::store::db::query_scalar;
     use crate::store::fixtures::{self, Fixture};
+    use crate::store::identity;
+
+    fixtures::contract!(
+        old_days_go_and_young_ones_stay,
+        a_source_goes_alone,
+        a_boot_goes_step_by_step_with_its_hashes
+    );
 
     async fn count(store: &Store, statement: &'static str) -> i64 {
         query_scalar(statement).fetch_one(&mut *store.writer().await.unwrap()).await.unwrap()
     }
 
-    #[tokio::test]
-    async fn old_days_go_and_young_ones_stay() {
-        let Fixture { store, _folder } = fixtures::store().await;
-        fixtures::run(&store, "INSERT INTO event_ids VALUES (x'01', 1, 9), (x'02', 1, 10)").await;
-        fixtures::run(&store, "INSERT INTO noted VALUES (x'01', 9), (x'02', 10)").await;
+    async fn old_days_go_and_young_ones_stay(Fixture { store, _folder }: Fixture) {
+        for (id, day) in [(1_u8, 9), (2, 10)] {
+            let mut writer = store.writer().await.unwrap();
+            identity::put_event_ids(&mut writer, &[([id; 16], 1)], day).await.unwrap();
+            identity::put_notes(&mut writer, &[[id; 16]], day).await.unwrap();
+        }
         store.forget_days_before(10).await.unwrap();
         assert_eq!(count(&store, "SELECT min(day) FROM event_ids").await, 10);
         assert_eq!(count(&store, "SELECT min(day) FROM noted").await, 10);
     }
 
-    #[tokio::test]
-    async fn a_source_goes_alone() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_source_goes_alone(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
             "INSERT INTO sources VALUES (1, 's', 'prod', 'a', 1, NULL, 'open'), \
@@ -84,22 +90,17 @@ mod tests {
         assert_eq!(left, [2]);
     }
 
-    #[tokio::test]
-    async fn a_boot_goes_step_by_step_with_its_hashes() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_boot_goes_step_by_step_with_its_hashes(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
-            "INSERT INTO boots VALUES (1, 1, '7', 1, 2, 0, 0, '[]', '[]', '[]', '[]', 1, '[]'), \
-             (2, 1, '8', 1, 2, 0, 0, '[]', '[]', '[]', '[]', 1, '[]')",
+            "INSERT INTO boots VALUES \
+             (1, 1, '7', 1, 2, 0, false, '[]', '[]', '[]', '[]', 1, '[]'), \
+             (2, 1, '8', 1, 2, 0, false, '[]', '[]', '[]', '[]', 1, '[]')",
         )
         .await;
-        fixtures::run(
-            &store,
-            "INSERT INTO hashes WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL \
-             SELECT i + 1 FROM n WHERE i < 15000) SELECT 1, i, x'00' FROM n UNION ALL \
-             SELECT 2, 1, x'00'",
-        )
-        .await;
+        let run = |boot_id, first_seq| identity::HashRun { boot_id, first_seq, hashes: vec![7] };
+        let runs: Vec<_> = (1..=15_000).map(|seq| run(1, seq)).chain([run(2, 1)]).collect();
+        identity::put_hashes(&mut store.writer().await.unwrap(), &runs).await.unwrap();
         assert!(!store.forget_boot(1).await.unwrap());
         assert_eq!(store.load_boots().await.unwrap().len(), 2);
         assert!(store.forget_boot(1).await.unwrap());

@@ -105,6 +105,8 @@ mod tests {
     use super::*;
     use crate::store::fixtures::{self, Fixture};
 
+    fixtures::contract!(gauges_show_what_is_stored, what_is_open_is_shown_before_what_is_closed);
+
     const ROWS: [&str; 3] = [
         "INSERT INTO sources (service, env, source, last_push_us, state) VALUES \
          ('b', 'prod', 's1', 5, 'open'), ('b', 'prod', 's2', 9, 'open'), \
@@ -117,9 +119,7 @@ mod tests {
          NULL, '{}'), ('DuplicateLeak', 'b', 'test', 'firing', 'critical', 1, NULL, '{}')",
     ];
 
-    #[tokio::test]
-    async fn gauges_show_what_is_stored() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn gauges_show_what_is_stored(Fixture { store, _folder }: Fixture) {
         assert_eq!(store.read_gauges().await.unwrap(), Gauges::default());
         for sql in ROWS {
             fixtures::run(&store, sql).await;
@@ -140,14 +140,13 @@ mod tests {
         assert_eq!(services, [pair("b", "prod"), pair("a", "test")]);
     }
 
-    #[tokio::test]
-    async fn what_is_open_is_shown_before_what_is_closed() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn what_is_open_is_shown_before_what_is_closed(Fixture { store, _folder }: Fixture) {
         fixtures::run(
             &store,
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10001) \
-             INSERT INTO finding_sums SELECT 'duplicate_leak', 'a', 'prod', n, 1, 0, 0, '0', '0', \
-             '0', '0', '0' FROM n",
+             INSERT INTO finding_sums \
+             SELECT 'duplicate_leak', 'a', 'prod', CAST(n AS TEXT), 1, 0, 0, \
+             '0', '0', '0', '0', '0' FROM n",
         )
         .await;
         fixtures::insert_sum(&store, "false_block", "z", "chips", 7).await;

@@ -122,6 +122,14 @@ mod tests {
     use crate::store::fixtures::{self, Fixture, id};
     use crate::store::rollups::{LatencyCount, OutcomeCount};
 
+    fixtures::contract!(
+        a_group_reads_back_as_it_was_written,
+        sources_and_boots_are_kept_as_they_are_now,
+        a_group_is_on_disk_whole_or_not_at_all,
+        the_newest_thousand_commits_are_kept,
+        counts_of_a_minute_add_up
+    );
+
     fn group(number: i64) -> Group {
         let id = format!("{number:06}");
         Group { id, at_us: number, last_n: number, answers: "[]".into(), ..Group::default() }
@@ -151,9 +159,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_group_reads_back_as_it_was_written() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_group_reads_back_as_it_was_written(Fixture { store, _folder }: Fixture) {
         let keys = [[1; 16], [2; 16]];
         let run = |first_seq, hashes| HashRun { boot_id: 1, first_seq, hashes };
         let group = Group {
@@ -182,9 +188,7 @@ mod tests {
         assert!(store.known_notes(&[]).await.unwrap().is_empty());
     }
 
-    #[tokio::test]
-    async fn sources_and_boots_are_kept_as_they_are_now() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn sources_and_boots_are_kept_as_they_are_now(Fixture { store, _folder }: Fixture) {
         let first = Group { sources: vec![source()], boots: vec![boot()], ..group(1) };
         store.write_group(&first).await.unwrap();
         let later = StoredSource {
@@ -209,9 +213,7 @@ mod tests {
         assert_eq!(store.load_boots().await.unwrap(), [grown]);
     }
 
-    #[tokio::test]
-    async fn a_group_is_on_disk_whole_or_not_at_all() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_group_is_on_disk_whole_or_not_at_all(Fixture { store, _folder }: Fixture) {
         store.write_group(&group(1)).await.unwrap();
         assert!(store.has_commit("000001").await.unwrap());
         let row = Row { n: 1, kind: 8, received_us: 9, body: "{}".into() };
@@ -222,9 +224,7 @@ mod tests {
         assert!(!store.has_commit("000002").await.unwrap());
     }
 
-    #[tokio::test]
-    async fn the_newest_thousand_commits_are_kept() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn the_newest_thousand_commits_are_kept(Fixture { store, _folder }: Fixture) {
         for number in 1..=limits::COMMITS_KEPT + 5 {
             store.write_group(&group(number)).await.unwrap();
         }
@@ -234,9 +234,7 @@ mod tests {
         assert_eq!(store.log_end(store.collector()).await.unwrap(), limits::COMMITS_KEPT + 5);
     }
 
-    #[tokio::test]
-    async fn counts_of_a_minute_add_up() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn counts_of_a_minute_add_up(Fixture { store, _folder }: Fixture) {
         let (service, env) = (id("s"), id("prod"));
         let outcomes = vec![OutcomeCount {
             service: service.clone(),

@@ -104,9 +104,8 @@ pub(crate) async fn append(
 
 const READ: &str = "SELECT n, kind, received_us, body FROM records \
      WHERE collector = $1 AND n > $2 ORDER BY n LIMIT $3";
-const END: &str = "SELECT max( \
-     coalesce((SELECT max(n) FROM records WHERE collector = $1), 0), \
-     coalesce((SELECT max(last_n) FROM commits WHERE collector = $1), 0))";
+const END: &str = "SELECT max(n) FROM (SELECT max(n) AS n FROM records WHERE collector = $1 \
+     UNION ALL SELECT max(last_n) FROM commits WHERE collector = $1 UNION ALL SELECT 0) AS ends";
 const LAST_RECEIVED: &str =
     "SELECT received_us FROM records WHERE collector = $1 ORDER BY n DESC LIMIT 1";
 

@@ -46,9 +46,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::MappedMutexGuard;
 
 pub use self::alerts_read::{AlertRow, NotificationRow};
-pub use self::base_file::{BASE_END, HeldBase, base_bytes};
+pub use self::base_file::{BASE_END, HeldBase, base_bytes, has_base};
 pub use self::checkpoint::Checkpoints;
 use self::db::{Connection, Options, Readers, query};
+use self::dialect::Place;
 pub use self::error::StoreError;
 pub use self::findings_read::{
     FindingFilter, FindingKey, FindingPage, FindingRow, FindingSum, FindingSums,
@@ -84,34 +85,36 @@ const PING: &str = "SELECT 1";
 impl Store {
     /// Opens the database, makes it if it is not there, and brings its tables up to date.
     pub async fn open(url: &str, collector: &str) -> Result<Self, StoreError> {
-        let path = path_of(url)?;
-        make_folder_of(Path::new(path)).await?;
-        let writer = Writer::open(dialect::to_write(path)).await?;
+        let place = Place::of(url)?;
+        if let Place::Sqlite(path) = place {
+            make_folder_of(Path::new(path)).await?;
+        }
+        let writer = Writer::open(place.to_write()?).await?;
         let mut turn = writer.turn().await?;
         dialect::migrate(&mut turn).await?;
         let hash = dialect::hash_key(&mut turn).await?;
         let collector = dialect::collector_id(&mut turn, collector).await?;
         drop(turn);
-        Self::of(path, writer, hash, collector).await
+        Self::of(place, writer, hash, collector).await
     }
 
     /// Opens the database of a collector that may be running, for reading only.
     pub async fn open_to_read(url: &str, collector: &str) -> Result<Self, StoreError> {
-        let path = path_of(url)?;
-        must_be_there(path).await?;
-        Self::open_current(path, dialect::to_read(path), collector).await
+        let place = Place::of(url)?;
+        must_be_there(place).await?;
+        Self::open_current(place, place.to_read()?, collector).await
     }
 
     /// Opens the database of a collector that does not run, to write what its log says. Makes
     /// nothing that is not there.
     pub async fn open_to_mend(url: &str, collector: &str) -> Result<Self, StoreError> {
-        let path = path_of(url)?;
-        must_be_there(path).await?;
-        Self::open_current(path, dialect::to_mend(path), collector).await
+        let place = Place::of(url)?;
+        must_be_there(place).await?;
+        Self::open_current(place, place.to_mend()?, collector).await
     }
 
     async fn open_current(
-        path: &str,
+        place: Place<'_>,
         options: Options,
         collector: &str,
     ) -> Result<Self, StoreError> {
@@ -121,18 +124,18 @@ impl Store {
         let hash = dialect::read_hash_key(&mut turn).await?;
         let collector = dialect::read_collector_id(&mut turn, collector).await?;
         drop(turn);
-        Self::of(path, writer, hash, collector).await
+        Self::of(place, writer, hash, collector).await
     }
 
     /// Opens a database at this path with the keys of another, for its log folded again; makes
     /// an empty one if there is none.
     pub async fn open_scratch(path: &str, of: &Self) -> Result<Self, StoreError> {
-        Self::open_beside(path, dialect::to_redo(path), of).await
+        Self::open_beside(path, dialect::sqlite::to_redo(path), of).await
     }
 
     /// The same for a base, which takes its time and little memory.
     pub async fn open_base(path: &str, of: &Self) -> Result<Self, StoreError> {
-        Self::open_beside(path, dialect::to_base(path), of).await
+        Self::open_beside(path, dialect::sqlite::to_base(path), of).await
     }
 
     async fn open_beside(path: &str, options: Options, of: &Self) -> Result<Self, StoreError> {
@@ -142,17 +145,17 @@ impl Store {
         dialect::migrate(&mut turn).await?;
         dialect::adopt_hash_key(&mut turn, &key).await?;
         drop(turn);
-        Self::of(path, writer, of.hash, of.collector).await
+        Self::of(Place::Sqlite(path), writer, of.hash, of.collector).await
     }
 
     async fn of(
-        path: &str,
+        place: Place<'_>,
         writer: Writer,
         hash: KeyedHash,
         collector: i64,
     ) -> Result<Self, StoreError> {
         Ok(Self {
-            readers: dialect::readers(path, READERS).await?,
+            readers: place.readers(READERS).await?,
             writer,
             hash,
             collector,
@@ -201,11 +204,16 @@ impl Store {
 
 /// The file that a URL names.
 fn path_of(url: &str) -> Result<&str, StoreError> {
-    url.strip_prefix("sqlite://").ok_or_else(|| StoreError::Url(url.into()))
+    match Place::of(url)? {
+        Place::Sqlite(path) => Ok(path),
+        Place::Postgres(_) => Err(StoreError::NoFile),
+    }
 }
 
 /// Refuses what is no file of a database, before anything is made beside it.
-async fn must_be_there(path: &str) -> Result<(), StoreError> {
+async fn must_be_there(place: Place<'_>) -> Result<(), StoreError> {
+    // A server says itself that it has no such database.
+    let Place::Sqlite(path) = place else { return Ok(()) };
     let refused = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::NotFound => StoreError::Absent,
         _ => StoreError::Unread(source),

@@ -287,6 +287,11 @@ mod tests {
     use crate::outcome::Position;
     use crate::store::fixtures::{self, Fixture};
 
+    fixtures::contract!(
+        what_is_moved_holds_whenever_it_is_read_back,
+        a_move_that_fails_is_made_again
+    );
+
     const fn key(n: i64) -> Key {
         (Of::Signatures, n % 7, n)
     }
@@ -329,9 +334,7 @@ mod tests {
         (fixtures::number(store, journal).await, fixtures::number(store, table).await)
     }
 
-    #[tokio::test]
-    async fn what_is_moved_holds_whenever_it_is_read_back() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn what_is_moved_holds_whenever_it_is_read_back(Fixture { store, _folder }: Fixture) {
         let mut pending = store.read_pending(40).await.unwrap();
         let mut expected = BTreeMap::new();
         for number in 1..=60 {
@@ -357,9 +360,7 @@ mod tests {
         store.move_all_pending(&mut pending).await.unwrap();
     }
 
-    #[tokio::test]
-    async fn a_move_that_fails_is_made_again() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_move_that_fails_is_made_again(Fixture { store, _folder }: Fixture) {
         let mut pending = store.read_pending(1).await.unwrap();
         step(&store, &mut pending, 1, 0..3_000).await;
         let expected = held(&store, &pending).await;

@@ -27,7 +27,7 @@ pub struct Delivery {
 const LIST: &str = "SELECT d.occurred_us, d.collector, d.n, r.kind, r.received_us, r.body FROM ( \
      SELECT * FROM (SELECT occurred_us, collector, n FROM deliveries \
       WHERE player = $1 AND (occurred_us, collector, n) < ($2, $3, $4) \
-      ORDER BY occurred_us DESC, collector DESC, n DESC LIMIT $5) \
+      ORDER BY occurred_us DESC, collector DESC, n DESC LIMIT $5) AS moved \
      UNION SELECT occurred_us, collector, n FROM delivery_journal \
       WHERE player = $1 AND (occurred_us, collector, n) < ($2, $3, $4) \
      ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT $5) AS d \
@@ -84,9 +84,9 @@ mod tests {
     use crate::store::db::query;
     use crate::store::fixtures::{self, Fixture};
 
-    #[tokio::test]
-    async fn lists_one_players_deliveries_by_key() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    fixtures::contract!(lists_one_players_deliveries_by_key);
+
+    async fn lists_one_players_deliveries_by_key(Fixture { store, _folder }: Fixture) {
         fixtures::run(&store, "INSERT INTO records VALUES (1, 2, 8, 5, '{}')").await;
         for (player, occurred_us, n) in
             [("p", 10_i64, 1_i64), ("p", 10, 2), ("p", 20, 3), ("q", 15, 4)]

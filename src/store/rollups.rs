@@ -67,7 +67,7 @@ pub(super) async fn add(connection: &mut Connection, rollups: &Rollups) -> Resul
 
 const OUTCOME_ADD: &str = "INSERT INTO rollups (service, env, minute, outcome, count) \
      VALUES ($1, $2, $3, $4, $5) ON CONFLICT (service, env, minute, outcome) \
-     DO UPDATE SET count = count + excluded.count";
+     DO UPDATE SET count = rollups.count + excluded.count";
 
 /// Adds outcomes, inside the caller's transaction.
 async fn add_outcomes(

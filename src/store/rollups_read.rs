@@ -29,7 +29,7 @@ pub struct ServiceCount {
     pub count: i64,
 }
 
-const BY_MINUTE: &str = "SELECT minute, outcome, sum(count) FROM rollups \
+const BY_MINUTE: &str = "SELECT minute, outcome, CAST(sum(count) AS BIGINT) FROM rollups \
      WHERE minute >= $1 AND minute <= $2 AND ($3 IS NULL OR service = $3) \
      GROUP BY minute, outcome ORDER BY minute, outcome LIMIT $4";
 
@@ -62,7 +62,7 @@ impl Store {
     }
 }
 
-const BY_SERVICE: &str = "SELECT service, env, outcome, sum(count) FROM rollups \
+const BY_SERVICE: &str = "SELECT service, env, outcome, CAST(sum(count) AS BIGINT) FROM rollups \
      WHERE minute >= $1 AND minute <= $2 AND ($3 IS NULL OR service = $3) \
      GROUP BY service, env, outcome ORDER BY service, env, outcome LIMIT $4";
 
@@ -90,9 +90,9 @@ impl Store {
 mod tests {
     use crate::store::fixtures::{self, Fixture};
 
-    #[tokio::test]
-    async fn sums_within_the_span_and_the_service() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    fixtures::contract!(sums_within_the_span_and_the_service);
+
+    async fn sums_within_the_span_and_the_service(Fixture { store, _folder }: Fixture) {
         assert!(!store.has_outcomes().await.unwrap());
         fixtures::run(
             &store,

@@ -210,27 +210,26 @@ mod tests {
     use super::*;
     use crate::store::fixtures::{self, Fixture};
 
-    async fn scene() -> Fixture {
-        let fixture = fixtures::store().await;
+    fixtures::contract!(lists_sources_with_their_newest_boot_by_key, counts_sources_by_state);
+
+    async fn set_the_scene(store: &Store) {
         fixtures::run(
-            &fixture.store,
+            store,
             "INSERT INTO sources VALUES (1, 'a', 'prod', 's1', 100, 90, 'open'), \
              (2, 'a', 'prod', 's2', 50, NULL, 'silent'), (3, 'b', 'prod', 's1', 70, 60, 'open')",
         )
         .await;
         fixtures::run(
-            &fixture.store,
+            store,
             "INSERT INTO boots VALUES \
-             (1, 1, '7', 10, 20, 9, 0, '[[1,9]]', '[]', '[]', '[]', 1, '[]'), \
-             (2, 1, '8', 30, 100, 12, 0, '[[1,4],[8,8]]', '[[5,5]]', '[[9,9]]', '[]', 1, '[]')",
+             (1, 1, '7', 10, 20, 9, false, '[[1,9]]', '[]', '[]', '[]', 1, '[]'), \
+             (2, 1, '8', 30, 100, 12, false, '[[1,4],[8,8]]', '[[5,5]]', '[[9,9]]', '[]', 1, '[]')",
         )
         .await;
-        fixture
     }
 
-    #[tokio::test]
-    async fn lists_sources_with_their_newest_boot_by_key() {
-        let Fixture { store, _folder } = scene().await;
+    async fn lists_sources_with_their_newest_boot_by_key(Fixture { store, _folder }: Fixture) {
+        set_the_scene(&store).await;
         let all = store.sources(None, None, None, 10).await.unwrap();
         let names: Vec<_> = all.iter().map(|row| (&*row.service, &*row.source)).collect();
         assert_eq!(names, [("a", "s1"), ("a", "s2"), ("b", "s1")]);
@@ -246,9 +245,8 @@ mod tests {
         assert_eq!(store.sources(None, Some("b"), Some("test"), 10).await.unwrap(), []);
     }
 
-    #[tokio::test]
-    async fn counts_sources_by_state() {
-        let Fixture { store, _folder } = scene().await;
+    async fn counts_sources_by_state(Fixture { store, _folder }: Fixture) {
+        set_the_scene(&store).await;
         let counts = store.source_counts(Some("a"), 49, 0).await.unwrap();
         let counts: Vec<_> = counts.iter().map(|row| (&*row.state, row.last_push_us)).collect();
         assert_eq!(counts, [("open", 100), ("silent", 50)]);

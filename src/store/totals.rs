@@ -1,7 +1,7 @@
 //! What the counters go on from after a restart. A total moves in the transaction of the commit
 //! that it counts, so a counter and the log never tell two stories.
 
-use super::db::{Connection, query, query_as};
+use super::db::{Connection, Each, query, query_as};
 use super::{Store, StoreError};
 
 /// The `collector` of what the judge and the alerts count: there is one of each for all
@@ -21,11 +21,21 @@ pub struct Total {
 
 /// One statement for any number of totals: a round trip costs more than the row. At the end of
 /// 63 bits a total stays there: SQLite would go on with a float, which no counter can be read from.
-const ADD: &str = "INSERT INTO totals (collector, name, labels, value) \
-     SELECT $1, t.value ->> 0, t.value ->> 1, t.value ->> 2 FROM json_each($2) AS t WHERE true \
-     ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
-     CASE WHEN value > 9223372036854775807 - excluded.value THEN 9223372036854775807 \
-     ELSE value + excluded.value END";
+const ADD: Each = Each {
+    sqlite: "INSERT INTO totals (collector, name, labels, value) \
+             SELECT $1, t.value ->> 0, t.value ->> 1, t.value ->> 2 FROM json_each($2) AS t \
+             WHERE true ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
+             CASE WHEN value > 9223372036854775807 - excluded.value THEN 9223372036854775807 \
+             ELSE value + excluded.value END",
+    // PostgreSQL refuses what does not fit, also what is computed on the way.
+    postgres: "INSERT INTO totals (collector, name, labels, value) \
+               SELECT $1, t.value ->> 0, t.value ->> 1, (t.value ->> 2)::bigint \
+               FROM json_array_elements($2::json) AS t \
+               ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
+               CASE WHEN excluded.value <= 0 THEN totals.value + excluded.value \
+               WHEN totals.value > 9223372036854775807 - excluded.value \
+               THEN 9223372036854775807 ELSE totals.value + excluded.value END",
+};
 
 /// Adds to totals, inside the caller's transaction.
 pub(crate) async fn add(
@@ -69,14 +79,17 @@ mod tests {
     use super::*;
     use crate::store::fixtures::{self, Fixture};
 
+    fixtures::contract!(
+        totals_add_up_and_are_kept_apart_by_collector,
+        a_total_goes_down_and_stays_a_number_at_its_end
+    );
+
     fn total(name: &str, labels: &[&str], value: i64) -> Total {
         let labels = labels.iter().map(ToString::to_string).collect();
         Total { name: name.into(), labels, value }
     }
 
-    #[tokio::test]
-    async fn totals_add_up_and_are_kept_apart_by_collector() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn totals_add_up_and_are_kept_apart_by_collector(Fixture { store, _folder }: Fixture) {
         let strange = total("outcomes", &["a\"b\\", "", "x,y"], 2);
         {
             let mut writer = store.writer().await.unwrap();
@@ -95,9 +108,7 @@ mod tests {
         assert_eq!(read, [strange, total("plain", &[], 41), skipped]);
     }
 
-    #[tokio::test]
-    async fn a_total_goes_down_and_stays_a_number_at_its_end() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn a_total_goes_down_and_stays_a_number_at_its_end(Fixture { store, _folder }: Fixture) {
         for delta in [5, -2, i64::MAX - 3, 9, 1] {
             let mut writer = store.writer().await.unwrap();
             add(&mut writer, SHARED, &[total("t", &[], delta)]).await.unwrap();

@@ -51,7 +51,7 @@ const RUN_PUT: &str = "INSERT INTO transition_runs \
 const ADD: &str = "INSERT INTO transitions \
      (service, env, minute, state_from, state_to, count) VALUES ($1, $2, $3, $4, $5, $6) \
      ON CONFLICT (service, env, minute, state_from, state_to) \
-     DO UPDATE SET count = count + excluded.count";
+     DO UPDATE SET count = transitions.count + excluded.count";
 
 /// Writes runs as they are now, inside the caller's transaction.
 pub(super) async fn put_runs(
@@ -177,6 +177,11 @@ mod tests {
     use crate::store::identity::HashRun;
     use crate::store::rollups::Rollups;
 
+    fixtures::contract!(
+        runs_read_back_as_they_were_written,
+        counts_of_a_minute_add_up_and_are_read_of_a_span
+    );
+
     fn stored(boot: Option<Boot>, id: i64) -> StoredRun {
         let [service, env, source] = ["s", "prod", "a"].map(fixtures::id);
         let (received, lost) = ("[[1,2]]".into(), "[]".into());
@@ -189,9 +194,7 @@ mod tests {
         TransitionCount { service, env, minute, left: DeliveryState::Received, entered, count }
     }
 
-    #[tokio::test]
-    async fn runs_read_back_as_they_were_written() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn runs_read_back_as_they_were_written(Fixture { store, _folder }: Fixture) {
         let runs = [stored(None, -2), stored(Some(Boot::Number(7)), -1)];
         let group = Group { id: "1".into(), transition_runs: runs.to_vec(), ..Group::default() };
         store.write_group(&group).await.unwrap();
@@ -212,9 +215,7 @@ mod tests {
         assert_eq!(store.hash_runs(-1, 1).await.unwrap(), []);
     }
 
-    #[tokio::test]
-    async fn counts_of_a_minute_add_up_and_are_read_of_a_span() {
-        let Fixture { store, _folder } = fixtures::store().await;
+    async fn counts_of_a_minute_add_up_and_are_read_of_a_span(Fixture { store, _folder }: Fixture) {
         let (checking, refused) = (DeliveryState::Checking, DeliveryState::Refused);
         for id in ["1", "2"] {
             let transitions = vec![

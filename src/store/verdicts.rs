@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::db::{Connection, insert_rows, query, query_scalar};
+use super::db::{Connection, Each, insert_rows, query, query_scalar};
 use super::facts::{json, parse};
 use super::gauges::read_amount;
 use super::{Store, StoreError, part};
@@ -108,8 +108,12 @@ pub(super) type Part = (&'static str, String, Option<String>);
 
 const PUT_PARTS: &str = "INSERT INTO audit_state (part, name, body) ";
 const ON_CONFLICT_PART: &str = " ON CONFLICT (part, name) DO UPDATE SET body = excluded.body";
-const DROP_PARTS: &str = "DELETE FROM audit_state WHERE (part, name) IN \
-     (SELECT value ->> 0, value ->> 1 FROM json_each($1))";
+const DROP_PARTS: Each = Each {
+    sqlite: "DELETE FROM audit_state WHERE (part, name) IN \
+             (SELECT value ->> 0, value ->> 1 FROM json_each($1))",
+    postgres: "DELETE FROM audit_state WHERE (part, name) IN \
+               (SELECT value ->> 0, value ->> 1 FROM json_array_elements($1::json))",
+};
 
 /// Writes entries of the judge's small state, each at most once.
 pub(super) async fn save_parts(
@@ -141,13 +145,22 @@ pub(super) async fn save_progress(
 
 const PROGRESS: &str = "SELECT n FROM progress WHERE collector = $1";
 const PART: &str = "SELECT body FROM audit_state WHERE part = $1 ORDER BY name";
-const PART_BY_NAME: &str = "SELECT a.body FROM json_each($2) AS k \
-     JOIN audit_state AS a ON a.part = $1 AND a.name = k.value";
+const PART_BY_NAME: Each = Each {
+    sqlite: "SELECT a.body FROM json_each($2) AS k \
+             JOIN audit_state AS a ON a.part = $1 AND a.name = k.value",
+    postgres: "SELECT a.body FROM json_array_elements_text($2::json) AS k \
+               JOIN audit_state AS a ON a.part = $1 AND a.name = k.value",
+};
 const SUMS: &str = "SELECT kind, service, env, ledger, confirmed_ever, open_confirmed, \
      open_suspected, overpaid, overcharged, underpaid, undercharged, exposure FROM finding_sums";
 /// A ledger without an event begins at the end of time.
-const LEDGERS_AFTER: &str = "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
-     AND body ->> 'first_us' > $2 AND body ->> 'first_us' < $3";
+const LEDGERS_AFTER: Each = Each {
+    sqlite: "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
+             AND body ->> 'first_us' > $2 AND body ->> 'first_us' < $3",
+    postgres: "SELECT COUNT(*) FROM audit_state WHERE part = $1 \
+               AND (body::json ->> 'first_us')::bigint > $2 \
+               AND (body::json ->> 'first_us')::bigint < $3",
+};
 
 const PUT_BASE: &str = "INSERT INTO audit_state (part, name, body) \
      VALUES ($1, $2, $4), ($1, $3, $4) ON CONFLICT (part, name) DO NOTHING";

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::StoreError;
-use super::db::{Connection, Options, query};
+use super::db::{Connection, Each, Options, query};
 
 /// Where the connection is while nobody has it; nowhere after a transaction that was not
 /// committed.
@@ -26,7 +26,7 @@ pub(crate) struct Transaction<'a> {
     place: MutexGuard<'a, Place>,
 }
 
-const BEGIN: &str = "BEGIN IMMEDIATE";
+const BEGIN: Each = Each { sqlite: "BEGIN IMMEDIATE", postgres: "BEGIN" };
 const COMMIT: &str = "COMMIT";
 
 impl Writer {

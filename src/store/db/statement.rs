@@ -2,52 +2,118 @@
 
 use std::marker::PhantomData;
 
+use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Decode, FromRow, Row as _, SqlSafeStr, SqlStr, Sqlite, Type};
+use sqlx::{
+    AssertSqlSafe, Decode, FromRow, Postgres, Row as _, SqlSafeStr as _, SqlStr, Sqlite, Type,
+};
 
-use super::value::{Value, sqlite_arguments};
-use super::{Connection, On};
+use super::value::{Value, for_postgres, for_sqlite};
+use super::{Connection, On, Raw};
 
 /// A row of an answer.
-pub(crate) struct Row(pub(super) SqliteRow);
+pub(crate) enum Row {
+    /// Of a file.
+    Sqlite(SqliteRow),
+    /// Of a server.
+    Postgres(PgRow),
+}
 
 impl Row {
     /// A column, counted from 0.
     pub(in crate::store) fn try_get<'r, T>(&'r self, column: usize) -> Result<T, sqlx::Error>
     where
-        T: Decode<'r, Sqlite> + Type<Sqlite>,
+        T: Decode<'r, Sqlite> + Type<Sqlite> + Decode<'r, Postgres> + Type<Postgres>,
     {
-        self.0.try_get(column)
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        }
     }
 
     fn read<T: Columns>(&self) -> Result<T, sqlx::Error> {
-        T::from_row(&self.0)
+        match self {
+            Self::Sqlite(row) => T::from_row(row),
+            Self::Postgres(row) => T::from_row(row),
+        }
     }
 }
 
 /// What rows can be read as: tuples of columns.
-pub(crate) trait Columns: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
+pub(crate) trait Columns:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow>
+{
+}
 
-impl<T: for<'r> FromRow<'r, SqliteRow> + Send + Unpin> Columns for T {}
+impl<T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow>> Columns for T {}
+
+/// A text that differs between the databases.
+#[derive(Clone, Copy)]
+pub(crate) struct Each {
+    pub(in crate::store) sqlite: &'static str,
+    pub(in crate::store) postgres: &'static str,
+}
+
+/// The text of a statement.
+pub(crate) enum Sql {
+    /// The same for both databases.
+    Same(SqlStr),
+    /// One for each.
+    Each(Each),
+}
+
+impl Sql {
+    fn sqlite(self) -> SqlStr {
+        match self {
+            Self::Same(text) => text,
+            Self::Each(each) => each.sqlite.into_sql_str(),
+        }
+    }
+
+    fn postgres(self) -> SqlStr {
+        match self {
+            Self::Same(text) => text,
+            Self::Each(each) => each.postgres.into_sql_str(),
+        }
+    }
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Self {
+        Self::Same(text.into_sql_str())
+    }
+}
+
+impl From<AssertSqlSafe<String>> for Sql {
+    fn from(text: AssertSqlSafe<String>) -> Self {
+        Self::Same(text.into_sql_str())
+    }
+}
+
+impl From<Each> for Sql {
+    fn from(each: Each) -> Self {
+        Self::Each(each)
+    }
+}
 
 /// A statement whose rows are read by column.
 pub(crate) struct Query<'q> {
-    sql: SqlStr,
+    sql: Sql,
     values: Vec<Value<'q>>,
 }
 
 /// A statement.
-pub(crate) fn query<'q>(sql: impl SqlSafeStr) -> Query<'q> {
-    Query { sql: sql.into_sql_str(), values: Vec::new() }
+pub(crate) fn query<'q>(sql: impl Into<Sql>) -> Query<'q> {
+    Query { sql: sql.into(), values: Vec::new() }
 }
 
 /// A statement whose rows are tuples.
-pub(crate) fn query_as<'q, T: Columns>(sql: impl SqlSafeStr) -> QueryAs<'q, T> {
+pub(crate) fn query_as<'q, T: Columns>(sql: impl Into<Sql>) -> QueryAs<'q, T> {
     QueryAs { query: query(sql), of: PhantomData }
 }
 
 /// A statement whose rows have one column.
-pub(crate) fn query_scalar<'q, T>(sql: impl SqlSafeStr) -> QueryScalar<'q, T>
+pub(crate) fn query_scalar<'q, T>(sql: impl Into<Sql>) -> QueryScalar<'q, T>
 where
     (T,): Columns,
 {
@@ -56,10 +122,18 @@ where
 
 /// Statements without parameters, one after the other.
 pub(in crate::store) async fn run_script(
-    sql: impl SqlSafeStr,
+    sql: impl Into<Sql>,
     on: &mut Connection,
 ) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(sql).execute(on.raw()).await?;
+    let sql = sql.into();
+    match on.raw() {
+        Raw::Sqlite(connection) => {
+            sqlx::raw_sql(sql.sqlite()).execute(connection).await?;
+        }
+        Raw::Postgres(connection) => {
+            sqlx::raw_sql(sql.postgres()).execute(connection).await?;
+        }
+    }
     Ok(())
 }
 
@@ -91,9 +165,17 @@ impl<'q> Query<'q> {
     }
 
     async fn execute_on(self, connection: &mut Connection) -> Result<Done, sqlx::Error> {
-        let query = sqlx::query_with(self.sql, sqlite_arguments(self.values)?);
-        let done = query.execute(connection.raw()).await?;
-        Ok(Done { rows_affected: done.rows_affected() })
+        let rows_affected = match connection.raw() {
+            Raw::Sqlite(connection) => {
+                let query = sqlx::query_with(self.sql.sqlite(), for_sqlite(self.values)?);
+                query.execute(connection).await?.rows_affected()
+            }
+            Raw::Postgres(connection) => {
+                let query = sqlx::query_with(self.sql.postgres(), for_postgres(self.values)?);
+                query.execute(connection).await?.rows_affected()
+            }
+        };
+        Ok(Done { rows_affected })
     }
 
     /// Runs it, and returns all rows of the answer.
@@ -105,9 +187,16 @@ impl<'q> Query<'q> {
     }
 
     async fn fetch_all_on(self, connection: &mut Connection) -> Result<Vec<Row>, sqlx::Error> {
-        let query = sqlx::query_with(self.sql, sqlite_arguments(self.values)?);
-        let rows = query.fetch_all(connection.raw()).await?;
-        Ok(rows.into_iter().map(Row).collect())
+        Ok(match connection.raw() {
+            Raw::Sqlite(connection) => {
+                let query = sqlx::query_with(self.sql.sqlite(), for_sqlite(self.values)?);
+                query.fetch_all(connection).await?.into_iter().map(Row::Sqlite).collect()
+            }
+            Raw::Postgres(connection) => {
+                let query = sqlx::query_with(self.sql.postgres(), for_postgres(self.values)?);
+                query.fetch_all(connection).await?.into_iter().map(Row::Postgres).collect()
+            }
+        })
     }
 
     /// Runs it, and returns the first row of the answer, if there is one.
@@ -125,8 +214,16 @@ impl<'q> Query<'q> {
         self,
         connection: &mut Connection,
     ) -> Result<Option<Row>, sqlx::Error> {
-        let query = sqlx::query_with(self.sql, sqlite_arguments(self.values)?);
-        Ok(query.fetch_optional(connection.raw()).await?.map(Row))
+        Ok(match connection.raw() {
+            Raw::Sqlite(connection) => {
+                let query = sqlx::query_with(self.sql.sqlite(), for_sqlite(self.values)?);
+                query.fetch_optional(connection).await?.map(Row::Sqlite)
+            }
+            Raw::Postgres(connection) => {
+                let query = sqlx::query_with(self.sql.postgres(), for_postgres(self.values)?);
+                query.fetch_optional(connection).await?.map(Row::Postgres)
+            }
+        })
     }
 }
 

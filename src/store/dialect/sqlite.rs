@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, SqlSafeStr as _};
+use sqlx::{ConnectOptions as _, SqlSafeStr as _, SqliteConnection};
 
 use crate::limits;
 use crate::store::StoreError;
-use crate::store::db::{Connection, Options, Readers, query, query_scalar};
+use crate::store::db::{Options, Readers};
 
 /// The tables, in the order of their making. A file that has been released never changes.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "log", include_str!("../../../migrations/sqlite/0001_log.sql")),
     (2, "audit", include_str!("../../../migrations/sqlite/0002_audit.sql")),
     (3, "alert", include_str!("../../../migrations/sqlite/0003_alert.sql")),
@@ -39,7 +39,7 @@ const WRITER_CACHE: &str = "-262144";
 
 /// The connection that writes. Makes the database if it is not there.
 pub(in crate::store) fn to_write(path: &str) -> Options {
-    Options(writing(path))
+    Options::Sqlite(writing(path))
 }
 
 fn writing(path: &str) -> SqliteConnectOptions {
@@ -52,13 +52,13 @@ fn writing(path: &str) -> SqliteConnectOptions {
 /// The connection that writes what the log says, with statements that may take their time, to a
 /// database that is there.
 pub(in crate::store) fn to_mend(path: &str) -> Options {
-    Options(options(path).pragma("cache_size", WRITER_CACHE).disable_statement_logging())
+    Options::Sqlite(options(path).pragma("cache_size", WRITER_CACHE).disable_statement_logging())
 }
 
 /// The same for the database that the log is folded into.
 pub(in crate::store) fn to_redo(path: &str) -> Options {
     let options = writing(path).pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
-    Options(options.disable_statement_logging())
+    Options::Sqlite(options.disable_statement_logging())
 }
 
 /// Pages of a base's write-ahead log between checkpoints: 16 MB. Nobody waits for them.
@@ -67,19 +67,19 @@ const BASE_CHECKPOINT_PAGES: &str = "4000";
 /// The same for a base.
 pub(in crate::store) fn to_base(path: &str) -> Options {
     let options = writing(path).pragma("wal_autocheckpoint", BASE_CHECKPOINT_PAGES);
-    Options(options.pragma("cache_size", READER_CACHE).disable_statement_logging())
+    Options::Sqlite(options.pragma("cache_size", READER_CACHE).disable_statement_logging())
 }
 
 /// A connection that can't write, to a database that is there. Its statements may take their
 /// time.
 pub(in crate::store) fn to_read(path: &str) -> Options {
-    Options(options(path).disable_statement_logging().pragma("query_only", "on"))
+    Options::Sqlite(options(path).disable_statement_logging().pragma("query_only", "on"))
 }
 
 /// A connection that copies a database that is there. It may take its time; one that can't write
 /// can't copy either.
 pub(in crate::store) fn to_copy(path: &str) -> Options {
-    Options(options(path).disable_statement_logging())
+    Options::Sqlite(options(path).disable_statement_logging())
 }
 
 /// Cache of one reader, in KiB: SQLite's own 2 MB make the judge read the same pages again.
@@ -89,72 +89,17 @@ const READER_CACHE: &str = "-32768";
 pub(in crate::store) async fn readers(path: &str, count: u32) -> Result<Readers, StoreError> {
     let options = options(path).pragma("query_only", "on").pragma("cache_size", READER_CACHE);
     let pool = SqlitePoolOptions::new().max_connections(count).connect_with(options);
-    Ok(Readers(pool.await?))
+    Ok(Readers::Sqlite(pool.await?))
 }
 
 /// Brings the tables up to date.
-pub(in crate::store) async fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     let migrator = Migrator::with_migrations(migrations.to_vec());
-    migrator.run_direct(None, connection.sqlite(), false).await.map_err(|why| match why {
+    migrator.run_direct(None, connection, false).await.map_err(|why| match why {
         MigrateError::VersionMissing(version) => StoreError::Newer(version),
         why => StoreError::Schema(why),
     })
-}
-
-const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
-
-/// Moves the write-ahead log into the database file, which is then whole by itself.
-pub(in crate::store) async fn checkpoint(connection: &mut Connection) -> Result<(), StoreError> {
-    query(CHECKPOINT).execute(connection).await?;
-    Ok(())
-}
-
-const IS_OURS: &str = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
-
-/// Whether the tables are those of this program.
-pub(super) async fn is_ours(connection: &mut Connection) -> Result<bool, StoreError> {
-    let count: i64 = query_scalar(IS_OURS).fetch_one(connection).await?;
-    Ok(count > 0)
-}
-
-const HASH_KEY_MAKE: &str = "INSERT INTO meta (name, value) VALUES ('hash_key', \
-     lower(hex(randomblob(16)))) ON CONFLICT (name) DO NOTHING";
-
-/// Makes the key of the keyed hash, once.
-pub(super) async fn make_hash_key(connection: &mut Connection) -> Result<(), StoreError> {
-    query(HASH_KEY_MAKE).execute(connection).await?;
-    Ok(())
-}
-
-const PAGES: &str = "SELECT (SELECT page_count FROM pragma_page_count) - \
-     (SELECT freelist_count FROM pragma_freelist_count)";
-const PAGE_BYTES: i64 = 4096;
-
-/// Bytes that hold something; what is free is written to again.
-pub(in crate::store) async fn used_bytes(connection: &mut Connection) -> Result<i64, StoreError> {
-    let pages: i64 = query_scalar(PAGES).fetch_one(connection).await?;
-    Ok(pages.saturating_mul(PAGE_BYTES))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PRETEND_NEWER: &str = "INSERT INTO _sqlx_migrations (version, description, success, \
-         checksum, execution_time) VALUES (999, 'later', TRUE, x'00', 0)";
-
-    #[tokio::test]
-    async fn a_database_of_a_later_version_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("test.db");
-        let mut connection = to_write(path.to_str().unwrap()).connect().await.unwrap();
-        migrate(&mut connection).await.unwrap();
-        migrate(&mut connection).await.unwrap();
-        query(PRETEND_NEWER).execute(&mut connection).await.unwrap();
-        let refused = migrate(&mut connection).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Newer(999)), "{refused}");
-    }
 }

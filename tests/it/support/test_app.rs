@@ -42,7 +42,7 @@ impl TestApp {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
-            database: format!("sqlite://{}", folder.path().join("test.db").display()),
+            database: format!("sqlite://{}", folder.path().join("test.db").display()).into(),
             ..Config::default()
         };
         config.audit.warmup_us = 0;
