@@ -254,3 +254,55 @@ fn what_became_of_an_acceptance_is_no_replay_of_it() {
     world.wait_until(400.0);
     assert_eq!(world.required(), before);
 }
+
+#[test]
+fn a_block_that_was_heard_before_what_it_repeats_is_measured_by_its_own_window() {
+    let mut world = World::new();
+    let all = ["A/1/5", "A/2/5", "A/3/5", "A/4/5", "-A/1/5"];
+    for (n, signature) in all.iter().enumerate().skip(1) {
+        world.hear(played(n, 4, signature));
+    }
+    world.hear(played(0, 8, all[0]));
+    world.wait_until(100.0);
+    assert_eq!(world.advice().caught(), (1, 1), "in the last place of four");
+
+    for (blocks, replays) in [("shared", 1), ("local", 0)] {
+        let mut world = World::new();
+        let replay = told(4.0, "b 1#1", "p", "A/1/5", "replay_blocked");
+        world.hear(replay.with("guard_mode", blocks).window(3, 4));
+        for (n, signature) in (1..).zip(["A/1/5", "A/2/5", "A/3/5"]) {
+            let told = told(f64::from(n), &format!("a 1#{n}"), "p", signature, "processed");
+            world.hear(told.with("guard_mode", "shared"));
+        }
+        for at in [5.0, 100.0] {
+            world.heartbeat(at, "a", "1", 3);
+            world.heartbeat(at, "b", "1", 1);
+        }
+        assert_eq!(world.measured().distances.total(), replays, "{blocks}");
+    }
+}
+
+#[test]
+fn each_acceptance_that_leaked_is_measured_from_the_one_before_it() {
+    let mut world = World::new();
+    world.lasts = true;
+    world.play(8, &["A/1/5", "A/2/5", "A/1/5", "A/3/5", "A/4/5", "A/1/5"]);
+    let distances = world.measured().distances;
+    assert_eq!((distances.total(), distances.counts[1], distances.counts[2]), (2, 1, 1));
+}
+
+#[test]
+fn equal_settlements_that_are_two_are_no_replays() {
+    let mut world = World::new();
+    world.lasts = true;
+    for (n, reference) in [(0, "r1"), (1, "r2")] {
+        world.hear(played(n, 8, "A/1/5").with("ref", reference));
+    }
+    for n in 2..5 {
+        world.hear(played(n, 8, "-A/1/5").with("ref", "r1"));
+    }
+    world.hear(played(5, 8, "A/1/5").with("ref", "r3"));
+    world.wait_until(200.0);
+    assert!(world.open(Kind::DuplicateLeak).is_empty());
+    assert_eq!(world.measured().distances.total(), 3, "the blocks alone");
+}

@@ -305,3 +305,23 @@ fn the_first_of_each_sort_of_block_is_kept_whatever_came_first() {
     let mixed: Vec<u32> = (0..39).map(|n| n * 17 % 39 + 1).collect();
     assert_eq!(sorts(&mixed), expected);
 }
+
+#[test]
+fn a_stuck_claim_is_as_sure_as_others_were_heard() {
+    let mut world = watched();
+    world.heartbeat(0.0, "b", "1", 0);
+    world.hear(told(5.0, "b 1#1", "q", "r/0/5F", "processed"));
+    world.heartbeat(8.0, "b", "1", 2);
+    world.give_up("b", "1", 2, 2);
+    for seq in 2..5_u32 {
+        world.hear(blocked(10.0 + f64::from(seq), &format!("a 1#{seq}")));
+    }
+    for at in [20.0, 400.0] {
+        world.heartbeat(at, "a", "1", 4);
+        world.heartbeat(at, "b", "1", 2);
+    }
+    assert_eq!(world.only(Kind::StuckClaim).severity, Severity::Info);
+    world.hear(told(6.0, "b 1#2", "q", "r/1/5F", "processed"));
+    let finding = world.only(Kind::StuckClaim);
+    assert_eq!((finding.severity, finding.coverage), (Severity::Warning, Coverage::Full));
+}

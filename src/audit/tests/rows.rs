@@ -151,3 +151,62 @@ fn a_row_more_that_a_person_closed_is_followed_by_another() {
     let suspected: u64 = world.audit.book.sums().values().map(|sums| sums.open_suspected).sum();
     assert_eq!(suspected, 0);
 }
+
+#[test]
+fn what_is_confirmed_is_counted_once_for_each_row() {
+    let mut world = World::new();
+    world.lasts = true;
+    let confirmed = |world: &mut World| {
+        let all = world.audit.book.take_confirmed();
+        all.get(&(Kind::DuplicateLeak, "settle".into(), "prod".into())).copied()
+    };
+    (1..=2).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+    assert_eq!(confirmed(&mut world), Some(1));
+    world.hear(accepted(3.0, 3));
+    assert_eq!(world.only(Kind::DuplicateLeak).count, 2);
+    assert_eq!(confirmed(&mut world), None, "more of the same row");
+    for (seq, player) in [(4, "q"), (5, "q"), (6, "s"), (7, "s")] {
+        world.hear(told(9.0, &format!("a 1#{seq}"), player, "r/1/10F", "processed"));
+    }
+    assert_eq!(confirmed(&mut world), Some(2));
+}
+
+#[test]
+fn a_person_closes_one_row_and_no_other_of_its_subject() {
+    let mut world = World::new();
+    (1..=2).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+    (3..=5_u32).for_each(|seq| {
+        world.hear(told(f64::from(seq), &format!("a 1#{seq}"), "p", "r/1/10F", "replay_blocked"));
+    });
+    world.heartbeat(6.0, "a", "1", 5);
+    world.heartbeat(600.0, "a", "1", 5);
+    assert_eq!(world.open(Kind::DuplicateLeak).len(), 1);
+    world.close(Kind::RetryStorm);
+    assert!(world.open(Kind::RetryStorm).is_empty());
+    assert_eq!(world.open(Kind::DuplicateLeak).len(), 1);
+}
+
+#[test]
+fn a_row_grows_when_it_counts_more_and_not_when_it_tells_more() {
+    let mut world = World::new();
+    (1..=2).for_each(|seq| world.hear(accepted(seq as f64, seq)));
+    let told = told(30.0, "a 1#3", "p", "r/1/10F", "effect_reported").with("effect", "applied");
+    world.hear(told);
+    let leak = world.only(Kind::DuplicateLeak);
+    assert!(leak.witnesses.iter().any(|witness| witness.effect.is_some()), "it tells more");
+    assert_eq!(world.gained[&leak.id], BTreeSet::from([seconds(2.0)]));
+}
+
+#[test]
+fn a_row_grows_when_it_is_confirmed_and_not_while_it_is_suspected() {
+    let mut world = World::new();
+    world.heartbeat(0.0, "a", "1", 0);
+    world.hear(told(1.0, "a 1#1", "q", "r/1/10F", "processed"));
+    world.hear(told(2.0, "a 1#2", "p", "r/1/10F", "replay_blocked"));
+    let id = world.only(Kind::FalseBlock).id.clone();
+    assert_eq!(world.only(Kind::FalseBlock).state, State::Suspected);
+    assert!(!world.gained.contains_key(&id) || world.gained[&id].is_empty());
+    world.heartbeat(600.0, "a", "1", 2);
+    assert_eq!(world.only(Kind::FalseBlock).state, State::Confirmed);
+    assert_eq!(world.gained[&id], BTreeSet::from([seconds(600.0)]));
+}
