@@ -259,3 +259,20 @@ fn a_clock_that_stays_skewed_is_not_quiet_one_that_is_gone_is() {
     world.wait_until(190_000.0);
     assert_eq!(world.all(Kind::ClockSkew)[0].closed_because.as_deref(), Some("quiet"));
 }
+
+#[test]
+fn a_fall_over_a_hole_is_told_when_all_of_it_is_given_up() {
+    for (back, falls) in [(5.0, true), (10.0, false), (11.0, false)] {
+        let mut world = World::new();
+        for (at, seq) in [(10.0, 1), (back, 9)] {
+            world.hear(told(at, &format!("a 1#{seq}"), "p", &format!("r/{seq}/5"), "processed"));
+        }
+        let fell = |world: &World| !world.open(Kind::ClockRollback).is_empty();
+        world.give_up("a", "1", 2, 5);
+        world.wait_until(20.0);
+        assert!(!fell(&world), "6 to 8 may yet come");
+        world.give_up("a", "1", 6, 8);
+        world.wait_until(30.0);
+        assert_eq!(fell(&world), falls, "{back}");
+    }
+}

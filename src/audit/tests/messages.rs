@@ -251,3 +251,12 @@ fn a_person_may_close_it() {
     world.wait_until(300.0);
     assert_eq!(world.only(Kind::IdCollision).count, 1);
 }
+
+#[test]
+fn numbers_next_to_one_another_join_only_what_a_clock_set_back() {
+    let two =
+        |gap: f64| move || vec![seat(10.0, "a 1#1", "p", "t"), seat(10.0 + gap, "a 1#2", "q", "t")];
+    assert_eq!(collisions(two(0.999_999)), None);
+    assert_eq!(collisions(two(1.0)), Some(1));
+    assert_eq!(collisions(two(-1.0)), None);
+}

@@ -326,3 +326,20 @@ fn what_a_first_boot_gave_out_after_an_overtaken_heartbeat_is_waited_for() {
         assert_eq!(source.blind().len(), 2, "before it was heard, and at 3 and 4");
     }
 }
+
+#[test]
+fn a_hole_that_is_forgotten_counts_what_nobody_spoke_of() {
+    let mut world = World::new();
+    world.lasts = true;
+    world.hear(event(0.0, "a 1#1"));
+    world.hear(event(1.0, "a 1#10"));
+    world.give_up("a", "1", 3, 5);
+    world.refuse("a", "1", 7);
+    assert_eq!(world.only(Kind::TelemetryGap).count, 3);
+    for n in 0..4_095 {
+        world.hear(event(2.0, &format!("a 1#{}", 12 + 2 * n)));
+    }
+    world.give_up("a", "1", 11, 11);
+    let count = world.only(Kind::TelemetryGap).count;
+    assert_eq!(count, 3 + 4 + 1, "2, 6, 8 and 9 are known no more; 11 was given up");
+}
