@@ -306,3 +306,29 @@ fn equal_settlements_that_are_two_are_no_replays() {
     assert!(world.open(Kind::DuplicateLeak).is_empty());
     assert_eq!(world.measured().distances.total(), 3, "the blocks alone");
 }
+
+#[test]
+fn what_one_whole_source_tells_is_measured_at_once() {
+    for (mode, at_once) in [("local", 1), ("shared", 0)] {
+        let mut world = World::new();
+        world.lasts = true;
+        for (n, signature) in ["A/1/5", "A/2/5", "-A/1/5"].into_iter().enumerate() {
+            world.hear(played(n, 4, signature).with("guard_mode", mode));
+        }
+        assert_eq!(world.measured().distances.total(), at_once, "{mode}");
+        world.wait_until(100.0);
+        assert_eq!(world.measured().distances.total(), 1 - at_once, "{mode}");
+    }
+    let mut world = World::new();
+    for (n, signature) in ["A/1/5", "B/1/5", "~A/1/9F"].into_iter().enumerate() {
+        world.hear(played(n, 4, signature));
+    }
+    assert_eq!(world.advice().late_games(), 1);
+}
+
+#[test]
+fn an_opaque_key_is_live_for_a_time() {
+    let mut world = World::with(Settings { live_for_us: 2_000_000, ..settings() });
+    world.play(4, &["=k1/5", "=k2/5", "=k3/5", "=k4/5"]);
+    assert_eq!(world.required(), (2, false), "the one two seconds before is over");
+}
