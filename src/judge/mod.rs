@@ -66,6 +66,8 @@ struct Known {
 
 impl Known {
     async fn read(parts: &Parts) -> Result<Self, StoreError> {
+        // What is stored is known once a step that ended unclearly is over.
+        parts.store.settle().await?;
         let collector = parts.store.collector();
         let audit = memory::restore(&parts.store, &parts.settings).await?;
         let pending = parts.store.read_pending(parts.pending_rows).await?;

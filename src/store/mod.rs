@@ -185,6 +185,12 @@ impl Store {
         Ok(())
     }
 
+    /// Done when nothing that was begun is still being written: a server may be at it after the
+    /// connection broke, and lets the next connection wait for that.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        self.writer().await.map(drop)
+    }
+
     /// Ends reading, brings the write-ahead log into the database file and lets go of it.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;

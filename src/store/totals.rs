@@ -27,10 +27,12 @@ const ADD: Each = Each {
              WHERE true ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
              CASE WHEN value > 9223372036854775807 - excluded.value THEN 9223372036854775807 \
              ELSE value + excluded.value END",
-    // PostgreSQL refuses what does not fit, also what is computed on the way.
+    // PostgreSQL refuses what does not fit, also what is computed on the way, and a statement that
+    // touches a row twice.
     postgres: "INSERT INTO totals (collector, name, labels, value) \
-               SELECT $1, t.value ->> 0, t.value ->> 1, (t.value ->> 2)::bigint \
-               FROM json_array_elements($2::json) AS t \
+               SELECT $1, t.value ->> 0, t.value ->> 1, \
+               least(sum((t.value ->> 2)::bigint), 9223372036854775807)::bigint \
+               FROM json_array_elements($2::json) AS t GROUP BY 2, 3 \
                ON CONFLICT (collector, name, labels) DO UPDATE SET value = \
                CASE WHEN excluded.value <= 0 THEN totals.value + excluded.value \
                WHEN totals.value > 9223372036854775807 - excluded.value \
@@ -101,11 +103,14 @@ mod tests {
                 .unwrap();
             add(&mut writer, 77, &[total("plain", &[], 1000)]).await.unwrap();
             add(&mut writer, 77, &[]).await.unwrap();
+            let (one, other) = (total("twice", &["a"], 3), total("twice", &["a"], 4));
+            add(&mut writer, SHARED, &[one, other]).await.unwrap();
         }
         let mut read = store.read_totals().await.unwrap();
         read.sort_by(|a, b| a.name.cmp(&b.name));
         let skipped = total("skipped", &["c"], i64::from(u32::MAX) * 9);
-        assert_eq!(read, [strange, total("plain", &[], 41), skipped]);
+        let twice = total("twice", &["a"], 7);
+        assert_eq!(read, [strange, total("plain", &[], 41), skipped, twice]);
     }
 
     async fn a_total_goes_down_and_stays_a_number_at_its_end(Fixture { store, _folder }: Fixture) {

@@ -54,10 +54,12 @@ impl Writer {
     }
 
     async fn take(&self, place: &mut Place) -> Result<Connection, StoreError> {
-        match place.take() {
-            Some(connection) => Ok(connection),
-            None => Ok(self.options.connect().await?),
+        if let Some(mut connection) = place.take()
+            && connection.is_alive().await
+        {
+            return Ok(connection);
         }
+        self.options.connect().await
     }
 }
 

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use dedupwatch::clock::Clock;
+use dedupwatch::config::{Config, DatabaseUrl};
 use serde_json::Value;
 
 use crate::cases::{Case, Said, cases, moved};
-use crate::support::{LOOK_EVERY, PATIENCE, TestApp, now_us};
+use crate::support::{LOOK_EVERY, PATIENCE, TestApp, now_us, postgres};
 
 /// The case with names of its own.
 fn apart(case: &Case, mut event: Value) -> Value {
@@ -70,7 +71,20 @@ async fn differences(app: &TestApp, cases: &[Case]) -> Vec<String> {
 
 #[tokio::test]
 async fn each_case_gets_its_verdict_over_http() {
-    let app = TestApp::start_with(Clock::manual(now_us()), |_| {}).await;
+    each_case_gets_its_verdict(None).await;
+}
+
+#[tokio::test]
+async fn each_case_gets_its_verdict_over_http_on_postgres() {
+    let database = tokio::task::spawn_blocking(|| postgres::shared().database()).await.unwrap();
+    each_case_gets_its_verdict(Some(database)).await;
+}
+
+async fn each_case_gets_its_verdict(database: Option<String>) {
+    let change = |config: &mut Config| {
+        config.database = database.map_or(config.database.clone(), DatabaseUrl::from);
+    };
+    let app = TestApp::start_with(Clock::manual(now_us()), change).await;
     let cases = cases();
     for case in &cases {
         send(&app, case).await;

@@ -80,6 +80,14 @@ impl Connection {
         }
     }
 
+    /// Whether the server is still there; a file always is.
+    pub(super) async fn is_alive(&mut self) -> bool {
+        match self.raw() {
+            Raw::Sqlite(_) => true,
+            Raw::Postgres(connection) => connection.ping().await.is_ok(),
+        }
+    }
+
     /// Tells the database that it ends.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         match self {

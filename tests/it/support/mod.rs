@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 mod api;
+pub mod postgres;
 pub mod prometheus;
 pub mod receiver;
 pub mod seed;
