@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::ops::Deref;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,6 +26,7 @@ pub struct TestProcess {
     api: Api,
     child: Child,
     folder: Arc<TempDir>,
+    database: String,
     flags: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -56,23 +56,32 @@ impl TestProcess {
     pub async fn start_with(flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let flags = flags.iter().map(ToString::to_string).collect();
         let variables = variables.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        Self::run(Arc::new(tempfile::tempdir().unwrap()), flags, variables).await
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let database = format!("sqlite://{}", folder.path().join("test.db").display());
+        Self::run(folder, database, flags, variables).await
+    }
+
+    /// The same with this database.
+    pub async fn start_on(database: String) -> Self {
+        let variables = vec![("DEDUPWATCH_AUDIT_WARMUP".into(), "0s".into())];
+        Self::run(Arc::new(tempfile::tempdir().unwrap()), database, Vec::new(), variables).await
     }
 
     async fn run(
         folder: Arc<TempDir>,
+        database: String,
         flags: Vec<String>,
         variables: Vec<(String, String)>,
     ) -> Self {
         let mut child = program()
-            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database_in(folder.path())])
+            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database])
             .args(&flags)
             .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let base = address_told_by(&mut child);
-        Self { api: Api::new(base), child, folder, flags, variables }
+        Self { api: Api::new(base), child, folder, database, flags, variables }
     }
 
     /// Kills it on the spot (`kill -9`).
@@ -104,7 +113,8 @@ impl TestProcess {
         let _ = self.child.kill();
         self.child.wait().unwrap();
         let (folder, flags) = (Arc::clone(&self.folder), std::mem::take(&mut self.flags));
-        Self::run(folder, flags, std::mem::take(&mut self.variables)).await
+        let database = std::mem::take(&mut self.database);
+        Self::run(folder, database, flags, std::mem::take(&mut self.variables)).await
     }
 
     /// From the next start on.
@@ -114,12 +124,8 @@ impl TestProcess {
 
     /// The database's URL.
     pub fn database(&self) -> String {
-        database_in(self.folder.path())
+        self.database.clone()
     }
-}
-
-fn database_in(folder: &Path) -> String {
-    format!("sqlite://{}", folder.join("test.db").display())
 }
 
 /// The first line says where it listens.
