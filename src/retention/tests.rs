@@ -117,8 +117,9 @@ impl World {
     async fn close_a_leak(&mut self) {
         let open = fixtures::text(
             &self.store,
-            "SELECT coalesce(max(id), '') FROM findings WHERE kind = 'duplicate_leak' \
-             AND state = 'confirmed'",
+            // Not by id: that is another one in each database.
+            "SELECT coalesce((SELECT id FROM findings WHERE kind = 'duplicate_leak' \
+             AND state = 'confirmed' ORDER BY first_us DESC, last_us, player LIMIT 1), '')",
         );
         let (finding, reason) = (open.await, "made_good".to_owned());
         let closed = Closed { finding, reason, note: String::new() };
